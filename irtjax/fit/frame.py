@@ -1,0 +1,98 @@
+"""The frame of abilities inside the loop: mean 0, covariance I, effects that are residuals.
+
+Every change moves abilities, effects, posteriors and priors together: no logit changes.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from irtjax.fit.hyperparameters import ItemDistribution
+from irtjax.fit.item_pass import ItemPosteriors
+from irtjax.fit.packed import pair_index, unpack_index
+from irtjax.model.pytree import pytree_dataclass
+
+__all__ = ["FrameChange", "residual_effects", "standardise"]
+
+
+@pytree_dataclass
+class FrameChange:
+    """`z -> matrix z + shift_g` for every item `z = (slope, intercept)` of group g."""
+
+    matrix: Float[Array, "coordinates coordinates"]
+    shift: Float[Array, "groups coordinates"]
+
+    def identity(self) -> "FrameChange":
+        """The change that changes nothing."""
+        unit = jnp.eye(self.matrix.shape[0], dtype=self.matrix.dtype)
+        return FrameChange(unit, jnp.zeros_like(self.shift))
+
+    def apply_to_distribution(self, distribution: ItemDistribution) -> ItemDistribution:
+        """Item distributions in the new frame."""
+        return ItemDistribution(
+            distribution.mean @ self.matrix.T + self.shift[:, None],
+            jnp.einsum("ab,gcbd,ed->gcae", self.matrix, distribution.covariance, self.matrix),
+            distribution.log_weight,
+        )
+
+    def apply_to_items(
+        self, items: ItemPosteriors, group: Int[Array, "blocks items"]
+    ) -> ItemPosteriors:
+        """Posteriors in the new frame."""
+        size = self.matrix.shape[0]
+        rows, columns = pair_index(size)
+        mean = jnp.einsum("ab,ncbj->ncaj", self.matrix, items.mean)
+        mean = mean + self.shift[group].transpose(0, 2, 1)[:, None]
+        # Row (a, b) of `moved` gives M_ap M_bq for each packed pair (p, q), both ways round.
+        outer = jnp.einsum("ap,bq->abpq", self.matrix, self.matrix)[rows, columns]
+        position = unpack_index(size)
+        moved = jnp.zeros((len(rows), len(rows)), outer.dtype)
+        moved = moved.at[:, position.ravel()].add(outer.reshape(len(rows), -1))
+        covariance = jnp.einsum("tu,ncuj->nctj", moved, items.covariance)
+        return ItemPosteriors(mean, covariance, items.share)
+
+
+def standardise(
+    ability: Float[Array, "models dims"], is_scored: Bool[Array, " models"]
+) -> tuple[Float[Array, "models dims"], Float[Array, "coordinates coordinates"]]:
+    """Abilities with mean 0 and covariance I over the models with responses.
+
+    With `theta = mean + theta' T` (T symmetric) the slopes become `T slope` and the intercepts gain
+    `mean . slope`.
+
+    Returns:
+        The new abilities (0 for models without responses) and the matrix that acts on
+        `(slope, intercept)`.
+    """
+    dims = ability.shape[1]
+    weight = is_scored.astype(ability.dtype)[:, None]
+    count = jnp.maximum(jnp.sum(weight), 1)
+    mean = jnp.sum(weight * ability, axis=0) / count
+    centred = weight * (ability - mean)
+    covariance = centred.T @ centred / count
+    values, vectors = jnp.linalg.eigh(covariance)
+    # A direction that vanishes (more dims than the data support) is left small, not blown up.
+    floor = 1e-6 * jnp.sum(values) / dims + jnp.finfo(ability.dtype).tiny
+    sd = jnp.sqrt(jnp.maximum(values, floor))
+    # The symmetric root turns the frame least: a Cholesky factor rotates it a little at every
+    # step (0.007 standard deviations a step on W1), so that abilities would never settle.
+    matrix = jnp.eye(dims + 1, dtype=ability.dtype)
+    matrix = matrix.at[:dims, :dims].set((vectors * sd) @ vectors.T).at[dims, :dims].set(mean)
+    return centred @ (vectors / sd) @ vectors.T, matrix
+
+
+def residual_effects(
+    design: Float[Array, "models coordinates"],
+    effect: Float[Array, "models groups"],
+    is_scored: Bool[Array, " models"],
+) -> tuple[Float[Array, "models groups"], Float[Array, "groups coordinates"]]:
+    """Each group's effects minus their regression on the design, and the coefficients.
+
+    The fitted part belongs to the group's items: it moves into their slopes and intercepts.
+    """
+    weight = is_scored.astype(effect.dtype)[:, None]
+    design = design * weight
+    gram = design.T @ design
+    # A coordinate left out of the design (pinned slopes) has a zero row: its coefficient is 0.
+    ridge = 1e-6 * jnp.trace(gram) * jnp.eye(gram.shape[0], dtype=gram.dtype)
+    coefficients = jnp.linalg.solve(gram + ridge, design.T @ (weight * effect))
+    return weight * effect - design @ coefficients, coefficients.T

@@ -1,0 +1,163 @@
+"""M-steps: the distribution of items in each group, the variance of effects, shared asymptotes."""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from irtjax.fit.packed import pair_index, unpack
+from irtjax.model.priors import Priors
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.response import Asymptotes
+
+__all__ = [
+    "GroupMoments",
+    "ItemDistribution",
+    "packed_precision",
+    "update_asymptotes",
+    "update_distribution",
+    "update_effect_variance",
+]
+
+# Feasibility exceeds guessing by at least this share of what guessing leaves.
+_SMALLEST_RANGE = 0.01
+
+
+@pytree_dataclass
+class ItemDistribution:
+    """Mixture of normals of `(slope, intercept)` over the items of each group."""
+
+    mean: Float[Array, "groups components coordinates"]
+    covariance: Float[Array, "groups components coordinates coordinates"]
+    log_weight: Float[Array, "groups components"]
+
+
+@pytree_dataclass
+class GroupMoments:
+    """Sums over the items of a group, by component.
+
+    The count, the deviations from the prior mean, their products plus the posterior covariance,
+    and (with asymptotes) the answers: right by knowing, wrong in spite of knowing, right, wrong.
+    """
+
+    count: Float[Array, "groups components"]
+    deviation: Float[Array, "groups components coordinates"]
+    squares: Float[Array, "groups components pairs"]
+    answers: Float[Array, "groups components four"] | None
+
+
+def packed_precision(
+    covariance: Float[Array, "... size size"], is_free: tuple[bool, ...]
+) -> tuple[Float[Array, "... pairs"], Float[Array, "..."]]:
+    """Packed precision (0 for pinned coordinates) and log-determinant over the free ones."""
+    size = len(is_free)
+    free = jnp.array(is_free)
+    both = free[:, None] & free[None]
+    identity = jnp.broadcast_to(jnp.eye(size, dtype=covariance.dtype), covariance.shape)
+    factor = jnp.linalg.cholesky(jnp.where(both, covariance, identity))
+    half = solve_triangular(factor, identity, lower=True)
+    precision = jnp.where(
+        both, jnp.einsum("...ki,...kj->...ij", half, half), jnp.zeros_like(covariance)
+    )
+    diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1)
+    rows, columns = pair_index(size)
+    return precision[..., rows, columns], 2 * jnp.sum(jnp.log(diagonal), axis=-1)
+
+
+def update_distribution(
+    current: ItemDistribution, moments: GroupMoments, priors: Priors, is_free: tuple[bool, ...]
+) -> ItemDistribution:
+    """Posterior moments of each group and component, shrunk to those pooled over groups.
+
+    The mean takes `mean_weight` items' worth of the pooled mean, the covariance
+    `covariance_weight` items' worth of the pooled within-group covariance (inverse-Wishart).
+    """
+    free = jnp.array(is_free)
+    one = jax.vmap(
+        lambda mean, part: _update_normal(mean, part, priors, free), in_axes=(1, 1), out_axes=1
+    )
+    mean, covariance = one(current.mean, moments)
+    pooled = jnp.sum(moments.count, axis=0) / jnp.maximum(jnp.sum(moments.count), 1)
+    count = moments.count + priors.share_weight * pooled + 0.5
+    log_weight = jnp.log(count) - jnp.log(jnp.sum(count, axis=1, keepdims=True))
+    return ItemDistribution(mean, covariance, log_weight)
+
+
+def _update_normal(
+    mean: Float[Array, "groups size"], moments: GroupMoments, priors: Priors, free: Array
+) -> tuple[Float[Array, "groups size"], Float[Array, "groups size size"]]:
+    size = mean.shape[1]
+    count = moments.count[:, None]
+    total = jnp.maximum(jnp.sum(count), 1)
+    pooled_mean = jnp.sum(moments.deviation + count * mean, axis=0) / total
+    shift = (moments.deviation + priors.mean_weight * (pooled_mean - mean)) / (
+        count + priors.mean_weight
+    )
+    squares = unpack(moments.squares.T, size).transpose(2, 0, 1)
+    # Second moments about the new mean: sum (d - s)(d - s)' with d the deviations, s the shift.
+    crossed = moments.deviation[:, :, None] * shift[:, None]
+    within = (
+        squares
+        - crossed
+        - crossed.transpose(0, 2, 1)
+        + count[..., None] * shift[:, :, None] * shift[:, None]
+    )
+    pooled = jnp.sum(within, axis=0) / total
+    weight = priors.covariance_weight
+    covariance = (within + weight * pooled) / (count[..., None] + weight)
+    covariance = _shrink_eigenvalues(covariance, priors.trace_penalty)
+    covariance = covariance + priors.covariance_floor * jnp.eye(size, dtype=covariance.dtype)
+    covariance = jnp.where(free[:, None] & free[None], covariance, jnp.zeros_like(covariance))
+    return mean + jnp.where(free, shift, jnp.zeros_like(shift)), covariance
+
+
+def _shrink_eigenvalues(
+    covariance: Float[Array, "groups size size"], penalty: float
+) -> Float[Array, "groups size size"]:
+    """Minimise `log|S| + tr(S^-1 C) + penalty tr(S)`: each eigenvalue solves `penalty l^2 + l = c`.
+
+    Without the penalty a dim that specialises on one model (a Heywood case) grows without bound:
+    with 12 models the largest eigenvalue of MMLU went from 11 at 100 steps to 200 at 300 while
+    the predictions stood still.
+    """
+    values, vectors = jnp.linalg.eigh(covariance)
+    values = jnp.maximum(values, 0)
+    # The root in the form without cancellation at a small penalty.
+    shrunk = 2 * values / (1 + jnp.sqrt(1 + 4 * penalty * values))
+    return jnp.einsum("gik,gk,gjk->gij", vectors, shrunk, vectors)
+
+
+def update_effect_variance(
+    effect: Float[Array, "groups models"],
+    information: Float[Array, "groups models"],
+    variance: Float[Array, ""],
+    priors: Priors,
+) -> Float[Array, ""]:
+    """Mean of `e^2` plus its posterior variance over the seen pairs, and one prior pair's worth."""
+    is_seen = information > 0
+    spread = effect**2 + 1 / (information + 1 / variance)
+    total = jnp.sum(jnp.where(is_seen, spread, jnp.zeros_like(spread)))
+    return (total + priors.effect_variance) / (jnp.sum(is_seen).astype(effect.dtype) + 1)
+
+
+def update_asymptotes(current: Asymptotes, moments: GroupMoments, priors: Priors) -> Asymptotes:
+    """Shared guessing and feasibility of each group: expected counts and their Beta priors.
+
+    A right answer that did not come from knowing was guessed; guessing is the share of right
+    among the cells not known, feasibility the share of right among the known. Fixed asymptotes
+    (at 0 or 1) stay fixed.
+    """
+    assert moments.answers is not None
+    answers = jnp.sum(moments.answers, axis=1)
+    known_right, known_wrong, right, wrong = answers.T
+    guessed, missed = right - known_right, wrong - known_wrong
+    a, b = priors.guessing
+    guessing = (guessed + a - 1) / (guessed + missed + a + b - 2)
+    a, b = priors.infeasibility
+    infeasibility = (known_wrong + a - 1) / (known_right + known_wrong + a + b - 2)
+    guessing = jnp.where(jnp.isneginf(current.lower), jnp.zeros_like(guessing), guessing)
+    infeasibility = jnp.where(
+        jnp.isposinf(current.upper), jnp.zeros_like(infeasibility), infeasibility
+    )
+    lowest = guessing + (1 - guessing) * _SMALLEST_RANGE
+    return Asymptotes.from_natural(guessing, jnp.maximum(1 - infeasibility, lowest))

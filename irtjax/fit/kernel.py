@@ -1,0 +1,235 @@
+"""The mathematics of one block: Gaussian posteriors of the random side, statistics of the fixed.
+
+Notation of DESIGN 4.1: each item is `z_j = (slope_j, intercept_j)` with posterior `N(m_j, V_j)`
+and prior `N(mu_g, Sigma_g)`; each model is `x_i = (theta_i, 1)`, with effects `e_ig`. A block's
+arrays are `[coordinate, item]`: the item axis last, so that every operation is a small matrix
+product or a vector operation over the items.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from irtjax.fit.packed import (
+    pair_index,
+    positive_definite_inverse,
+    products,
+    quadratic,
+    unpack,
+    unpack_index,
+)
+from irtjax.model.pytree import pytree_dataclass, static_field
+from irtjax.model.quadrature import normal_expectation
+from irtjax.model.response import Asymptotes, CellDerivatives, cell_derivatives, log_probabilities
+
+__all__ = [
+    "BlockData",
+    "EffectStatistics",
+    "FixedSide",
+    "ItemPrior",
+    "ModelStatistics",
+    "Posterior",
+    "effect_statistics",
+    "evidence",
+    "expected_cells",
+    "logit_moments",
+    "model_statistics",
+    "update_posterior",
+]
+
+# One posterior mean may move by this much a step (Euclidean, in slopes and logits): without a cap
+# a Newton step from a poor start overshoots and the whole fit follows it.
+_LONGEST_STEP = 2.0
+
+
+@pytree_dataclass
+class BlockData:
+    """Responses of one block as numbers: value and weight, both 0 where missing."""
+
+    response: Float[Array, "models items"]
+    weight: Float[Array, "models items"]
+
+
+@pytree_dataclass
+class FixedSide:
+    """The models as one block sees them: `(theta, 1)`, the effect on each cell, the asymptotes."""
+
+    design: Float[Array, "models coordinates"]
+    offset: Float[Array, "models items"] | None
+    asymptotes: Asymptotes | None
+    n_nodes: int = static_field()
+
+
+@pytree_dataclass
+class ItemPrior:
+    """Prior of each item of a block: mean, packed precision, log-determinant of the covariance.
+
+    Pinned coordinates (not `is_free`) have precision 0 here: they stay at their mean.
+    """
+
+    mean: Float[Array, "coordinates items"]
+    precision: Float[Array, "pairs items"]
+    log_determinant: Float[Array, " items"]
+    is_free: tuple[bool, ...] = static_field()
+
+
+@pytree_dataclass
+class Posterior:
+    """Normal posterior of each item of a block: mean and packed covariance."""
+
+    mean: Float[Array, "coordinates items"]
+    covariance: Float[Array, "pairs items"]
+
+
+@pytree_dataclass
+class ModelStatistics:
+    """Score and information of the abilities, summed over items."""
+
+    score: Float[Array, "models dims"]
+    information: Float[Array, "models pairs"]
+
+
+@pytree_dataclass
+class EffectStatistics:
+    """Score and information of the effects, and their coupling with the abilities, by group."""
+
+    score: Float[Array, "groups models"]
+    information: Float[Array, "groups models"]
+    cross: Float[Array, "groups dims models"]
+
+
+def logit_moments(
+    fixed: FixedSide, posterior: Posterior
+) -> tuple[Float[Array, "models items"], Float[Array, "models items"]]:
+    """Mean and variance of each cell's logit under the item's posterior."""
+    mean = fixed.design @ posterior.mean
+    if fixed.offset is not None:
+        mean = mean + fixed.offset
+    variance = quadratic(fixed.design) @ posterior.covariance
+    return mean, jnp.maximum(variance, 0)
+
+
+def expected_cells(data: BlockData, fixed: FixedSide, posterior: Posterior) -> CellDerivatives:
+    """Expected derivatives of every cell's log-likelihood under the posterior, times its weight."""
+    mean, variance = logit_moments(fixed, posterior)
+    expected = normal_expectation(
+        lambda logit: cell_derivatives(logit, data.response, fixed.asymptotes),
+        mean,
+        variance,
+        fixed.n_nodes,
+    )
+    return jax.tree.map(lambda value: data.weight * value, expected)
+
+
+def evidence(
+    data: BlockData, fixed: FixedSide, prior: ItemPrior, posterior: Posterior
+) -> Float[Array, " items"]:
+    """Each item's part of the evidence lower bound: expected log-likelihood minus KL to the prior."""
+
+    def log_likelihood(logit: Float[Array, "..."]) -> Float[Array, "..."]:
+        log_p, log_not_p = log_probabilities(logit, fixed.asymptotes)
+        return data.response * log_p + (1 - data.response) * log_not_p
+
+    mean, variance = logit_moments(fixed, posterior)
+    cells = normal_expectation(log_likelihood, mean, variance, fixed.n_nodes)
+    return jnp.sum(data.weight * cells, axis=0) - _divergence(prior, posterior)
+
+
+def update_posterior(
+    data: BlockData, fixed: FixedSide, prior: ItemPrior, posterior: Posterior
+) -> Posterior:
+    """One damped Newton step of every item's posterior.
+
+    `V^-1 = Sigma^-1 + sum_i E[-l''] x x'` and `m += V (sum_i E[l'] x - Sigma^-1 (m - mu))`.
+    With asymptotes `E[-l'']` can be negative; where the sum is then not positive definite, the
+    positive part of the cells takes its place (a preconditioner: the gradient stays exact).
+    """
+    size = len(prior.is_free)
+    cells = expected_cells(data, fixed, posterior)
+    outer = products(fixed.design).T
+    inverse, _, is_positive = positive_definite_inverse(
+        _pinned(prior.precision + outer @ cells.negative_second, prior.is_free), size
+    )
+    if fixed.asymptotes is not None:
+        positive_part = jnp.maximum(cells.negative_second, 0)
+        fallback, _, _ = positive_definite_inverse(
+            _pinned(prior.precision + outer @ positive_part, prior.is_free), size
+        )
+        inverse = jnp.where(is_positive, inverse, fallback)
+    covariance = _pinned(inverse, prior.is_free, diagonal=0.0)
+    pull = _times(prior.precision, posterior.mean - prior.mean, size)
+    step = _times(covariance, fixed.design.T @ cells.first - pull, size)
+    length = jnp.sqrt(jnp.sum(step**2, axis=0))
+    step = step * (_LONGEST_STEP / jnp.maximum(length, _LONGEST_STEP))
+    return Posterior(posterior.mean + step, covariance)
+
+
+def model_statistics(
+    cells: CellDerivatives, fixed: FixedSide, posterior: Posterior
+) -> ModelStatistics:
+    """Score and information of the abilities from one block's expected cells.
+
+    `score_i = sum_j E[l'] m - E[-l''] (V x_i)` and `information_i = sum_j E[-l''] (m m' + V)`, both
+    over the slope coordinates. Of `E[-l'']` only the positive part enters the information: it is
+    what the Newton step divides by.
+    """
+    n_models, size = fixed.design.shape
+    dims = size - 1
+    slope = posterior.mean[:dims]
+    rows, columns = pair_index(dims)
+    position = unpack_index(size)
+    second_moment = slope[rows] * slope[columns] + posterior.covariance[position[rows, columns]]
+    curvature = jnp.maximum(cells.negative_second, 0)
+    spread = posterior.covariance[position[:dims].ravel()]
+    pulled = (cells.negative_second @ spread.T).reshape(n_models, dims, size)
+    score = cells.first @ slope.T - jnp.einsum("idk,ik->id", pulled, fixed.design)
+    return ModelStatistics(score, curvature @ second_moment.T)
+
+
+def effect_statistics(
+    cells: CellDerivatives, in_slot: Float[Array, "slots items"], posterior: Posterior
+) -> EffectStatistics:
+    """Score, information and coupling of the effects of each slot's group."""
+    slope = posterior.mean[:-1]
+    n_slots, n_items = in_slot.shape
+    curvature = jnp.maximum(cells.negative_second, 0).T
+    coupling = (in_slot[:, None] * slope[None]).reshape(-1, n_items) @ curvature
+    return EffectStatistics(
+        in_slot @ cells.first.T,
+        in_slot @ curvature,
+        coupling.reshape(n_slots, slope.shape[0], -1),
+    )
+
+
+def _divergence(prior: ItemPrior, posterior: Posterior) -> Float[Array, " items"]:
+    """`KL(N(m, V) || N(mu, Sigma))` of each item, over the free coordinates."""
+    size = len(prior.is_free)
+    rows, columns = pair_index(size)
+    twice = np.where(rows == columns, 1.0, 2.0).astype(prior.mean.dtype)[:, None]
+    _, log_determinant, _ = positive_definite_inverse(
+        _pinned(posterior.covariance, prior.is_free), size
+    )
+    trace = jnp.sum(twice * prior.precision * posterior.covariance, axis=0)
+    away = posterior.mean - prior.mean
+    distance = jnp.sum(away * _times(prior.precision, away, size), axis=0)
+    n_free = sum(prior.is_free)
+    return 0.5 * (trace + distance - n_free + prior.log_determinant - log_determinant)
+
+
+def _times(
+    packed: Float[Array, "pairs items"], vector: Float[Array, "coordinates items"], size: int
+) -> Float[Array, "coordinates items"]:
+    return jnp.sum(unpack(packed, size) * vector[None], axis=1)
+
+
+def _pinned(
+    packed: Float[Array, "pairs items"], is_free: tuple[bool, ...], diagonal: float = 1.0
+) -> Float[Array, "pairs items"]:
+    """Take pinned coordinates out: 0 beside the diagonal, `diagonal` on it."""
+    if all(is_free):
+        return packed
+    rows, columns = pair_index(len(is_free))
+    keep = np.array([is_free[a] and is_free[b] for a, b in zip(rows, columns, strict=True)])
+    fill = np.where(rows == columns, diagonal, 0.0).astype(packed.dtype)
+    return jnp.where(keep[:, None], packed, fill[:, None])

@@ -1,0 +1,190 @@
+"""`marginal-items`: variational EM with the items random and the models parameters (DESIGN 4.1)."""
+
+import dataclasses
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.estimator import StepInfo
+from irtjax.fit.frame import FrameChange, residual_effects, standardise
+from irtjax.fit.hyperparameters import (
+    ItemDistribution,
+    update_asymptotes,
+    update_distribution,
+    update_effect_variance,
+)
+from irtjax.fit.item_pass import ItemPosteriors, PassContext, PassResult, pass_context, renew_items
+from irtjax.fit.models_step import step_models
+from irtjax.fit.start import (
+    free_coordinates,
+    start_abilities,
+    start_distribution,
+    start_posteriors,
+)
+from irtjax.model.priors import Priors
+from irtjax.model.pytree import pytree_dataclass, static_field
+from irtjax.model.response import Asymptotes
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["MarginalItems", "OuterParameters", "State"]
+
+_T = TypeVar("_T")
+
+# A step counts as lowering the bound when it does so by more than float32 can make up.
+_RELATIVE_DROP = 2e-6
+
+
+@pytree_dataclass
+class OuterParameters:
+    """Everything that is estimated but the items: small, and the same on every device."""
+
+    ability: Float[Array, "models dims"]
+    effect: Float[Array, "models groups"] | None
+    effect_variance: Float[Array, ""]
+    distribution: ItemDistribution
+    asymptotes: Asymptotes | None
+
+
+@pytree_dataclass
+class State:
+    """What continues from step to step; `is_scored` marks models with responses."""
+
+    outer: OuterParameters
+    items: ItemPosteriors
+    previous: OuterParameters
+    bound: Float[Array, ""]
+    is_scored: Bool[Array, " models"]
+    spec: ModelSpec = static_field()
+    priors: Priors = static_field()
+
+
+@dataclasses.dataclass(frozen=True)
+class MarginalItems:
+    """Gaussian variational EM: items are integrated out, models are estimated.
+
+    Args:
+        has_effects: estimate model x group effects (with more than one group).
+        n_components: normals in each group's item distribution; 1 is the normal distribution.
+        n_nodes: Gauss-Hermite nodes for the expectations over a logit.
+    """
+
+    has_effects: bool = False
+    n_components: int = 1
+    n_nodes: int = 9
+
+    name = "marginal-items"
+    objective_name = "elbo"
+
+    def init(self, blocks: Blocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> State:
+        """Abilities from the singular vectors of the centred matrix, items from their means."""
+        ability, is_scored = start_abilities(blocks, spec.dims, key)
+        dtype = ability.dtype
+        distribution = start_distribution(blocks.n_groups, spec, self.n_components)
+        items = start_posteriors(blocks, distribution, free_coordinates(spec))
+        effect = None
+        if self.has_effects and blocks.n_groups > 1:
+            effect = jnp.zeros((blocks.n_models, blocks.n_groups), dtype)
+        outer = OuterParameters(
+            ability,
+            effect,
+            jnp.asarray(priors.effect_variance, dtype),
+            distribution,
+            _start_asymptotes(spec, priors, blocks.n_groups, dtype),
+        )
+        bound = jnp.asarray(-jnp.inf, dtype)
+        return State(outer, items, outer, bound, is_scored, spec, priors)
+
+    def step(self, blocks: Blocks, state: State) -> tuple[State, StepInfo]:
+        """Renew the items, then the models and the hyperparameters; keep the bound rising.
+
+        Where the bound fell, the last move of the models and hyperparameters is halved instead.
+        """
+        result, items = renew_items(blocks, state.items, self.context(state))
+        bound = result.bound + _log_prior(state.outer, result, state.priors)
+        fell = bound < state.bound - _RELATIVE_DROP * jnp.abs(bound)
+        moved, frame = self._move(state, result)
+        halved = jax.tree.map(lambda a, b: (a + b) / 2, state.previous, state.outer)
+        outer = _choose(fell, halved, moved)
+        frame = _choose(fell, frame.identity(), frame)
+        new = State(
+            outer,
+            frame.apply_to_items(items, blocks.group),
+            _choose(fell, state.previous, state.outer),
+            jnp.where(fell, state.bound, bound),
+            state.is_scored,
+            state.spec,
+            state.priors,
+        )
+        change = jnp.max(jnp.abs(outer.ability - state.outer.ability))
+        return new, StepInfo(bound, change, fell)
+
+    def context(self, state: State) -> PassContext:
+        """The parameters of a state in the form the blocks use."""
+        outer = state.outer
+        return pass_context(
+            outer.ability,
+            outer.effect,
+            outer.distribution,
+            outer.asymptotes,
+            free_coordinates(state.spec),
+            self.n_nodes,
+        )
+
+    def _move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
+        """All parameters but the items after one step, and the change of frame that goes with it."""
+        outer, priors = state.outer, state.priors
+        is_free = free_coordinates(state.spec)
+        ability, effect = step_models(outer.ability, outer.effect, outer.effect_variance, result)
+        variance, asymptotes = outer.effect_variance, outer.asymptotes
+        if effect is not None and result.effects is not None:
+            information = result.effects.information
+            variance = update_effect_variance(effect.T, information, variance, priors)
+        if asymptotes is not None:
+            asymptotes = update_asymptotes(asymptotes, result.moments, priors)
+        distribution = update_distribution(outer.distribution, result.moments, priors, is_free)
+        ability, matrix = standardise(ability, state.is_scored)
+        shift = jnp.zeros_like(distribution.mean[:, 0])
+        if effect is not None:
+            design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)
+            design = design * jnp.asarray(is_free, design.dtype)
+            effect, shift = residual_effects(design, effect, state.is_scored)
+        frame = FrameChange(matrix, shift)
+        distribution = frame.apply_to_distribution(distribution)
+        return OuterParameters(ability, effect, variance, distribution, asymptotes), frame
+
+
+def _start_asymptotes(
+    spec: ModelSpec, priors: Priors, n_groups: int, dtype: jnp.dtype
+) -> Asymptotes | None:
+    if not spec.has_asymptotes:
+        return None
+    guessing = _beta_mean(priors.guessing) if spec.has_guessing else 0.0
+    infeasibility = _beta_mean(priors.infeasibility) if spec.has_feasibility else 0.0
+    return Asymptotes.from_natural(
+        jnp.full(n_groups, guessing, dtype), jnp.full(n_groups, 1 - infeasibility, dtype)
+    )
+
+
+def _beta_mean(parameters: tuple[float, float]) -> float:
+    return parameters[0] / sum(parameters)
+
+
+def _log_prior(
+    outer: OuterParameters, result: PassResult, priors: Priors
+) -> Float[Array, ""]:
+    """Log-density of what has a prior, up to constants: abilities, effects, covariances' traces."""
+    trace = jnp.trace(outer.distribution.covariance, axis1=2, axis2=3)
+    total = -0.5 * jnp.sum(outer.ability**2)
+    total -= 0.5 * priors.trace_penalty * jnp.sum(result.moments.count * trace)
+    if outer.effect is not None and result.effects is not None:
+        density = outer.effect.T**2 / outer.effect_variance + jnp.log(outer.effect_variance)
+        seen = result.effects.information > 0
+        total -= 0.5 * jnp.sum(jnp.where(seen, density, jnp.zeros_like(density)))
+    return total
+
+
+def _choose(condition: Bool[Array, ""], yes: _T, no: _T) -> _T:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

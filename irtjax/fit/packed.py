@@ -1,0 +1,74 @@
+"""Many small symmetric matrices at once, packed: `[pair, batch]` with the batch last.
+
+LAPACK called once a matrix costs about 1 microsecond for 3 x 3; columns of the factorisation
+written as array operations over the whole batch cost a tenth of it. The loops below run over the
+columns (dims + 1), not over the batch.
+"""
+
+import numpy as np
+from jax import numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+__all__ = ["pair_index", "pack", "positive_definite_inverse", "products", "quadratic", "unpack"]
+
+
+def pair_index(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the lower triangle, in packed order."""
+    return np.tril_indices(size)
+
+
+def unpack_index(size: int) -> np.ndarray:
+    """Position in packed order of each entry of the full matrix, `(size, size)`."""
+    rows, columns = pair_index(size)
+    position = np.empty((size, size), np.int32)
+    position[rows, columns] = position[columns, rows] = np.arange(len(rows))
+    return position
+
+
+def pack(full: Float[Array, "batch size size"]) -> Float[Array, "pairs batch"]:
+    """Lower triangles, batch last."""
+    rows, columns = pair_index(full.shape[-1])
+    return full[:, rows, columns].T
+
+
+def unpack(packed: Float[Array, "pairs batch"], size: int) -> Float[Array, "size size batch"]:
+    """Full symmetric matrices, batch last."""
+    return packed[unpack_index(size)]
+
+
+def products(vectors: Float[Array, "batch size"]) -> Float[Array, "batch pairs"]:
+    """`v_a v_b` for each pair: sums of them are packed sums of outer products."""
+    rows, columns = pair_index(vectors.shape[-1])
+    return vectors[:, rows] * vectors[:, columns]
+
+
+def quadratic(vectors: Float[Array, "batch size"]) -> Float[Array, "batch pairs"]:
+    """Coefficients c with `c . packed(S) = v' S v`: off-diagonal products count twice."""
+    rows, columns = pair_index(vectors.shape[-1])
+    twice = np.where(rows == columns, 1.0, 2.0).astype(vectors.dtype)
+    return products(vectors) * twice
+
+
+def positive_definite_inverse(
+    packed: Float[Array, "pairs batch"], size: int
+) -> tuple[Float[Array, "pairs batch"], Float[Array, " batch"], Bool[Array, " batch"]]:
+    """Inverse, log-determinant and whether each matrix is positive definite.
+
+    The symmetric sweep: each step eliminates one column from the whole matrix, and its pivots are
+    those of the `L D L'` Cholesky factorisation. As array operations it is `size` rank-one
+    updates, which compile ten times faster than factor, inverse factor and product written out.
+    Where a matrix is not positive definite the result must not be used.
+    """
+    swept = unpack(packed, size)
+    is_positive = jnp.ones(swept.shape[-1], bool)
+    log_determinant = jnp.zeros(swept.shape[-1], swept.dtype)
+    for k in range(size):
+        pivot = swept[k, k]
+        is_positive &= pivot > 0
+        pivot = jnp.where(pivot > 0, pivot, jnp.ones_like(pivot))
+        log_determinant += jnp.log(pivot)
+        row = swept[k] / pivot
+        swept = swept - swept[:, k][:, None] * row[None]
+        swept = swept.at[k].set(row).at[:, k].set(row).at[k, k].set(-1 / pivot)
+    rows, columns = pair_index(size)
+    return -swept[rows, columns], log_determinant, is_positive

@@ -1,0 +1,126 @@
+"""Where the estimators start: singular vectors of the centred matrix, means of the items."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.frame import standardise
+from irtjax.fit.hyperparameters import ItemDistribution
+from irtjax.fit.item_pass import ItemPosteriors
+from irtjax.fit.packed import pack
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["free_coordinates", "start_abilities", "start_distribution", "start_posteriors"]
+
+# Up to this many models the models x models product is formed at once; above, it is applied to
+# a few vectors again and again (subspace iteration).
+_MOST_MODELS_EXACT = 512
+_EXTRA_VECTORS = 8
+_ITERATIONS = 8
+
+
+def free_coordinates(spec: ModelSpec) -> tuple[bool, ...]:
+    """Which coordinates of an item `(slope, intercept)` are its own: all, or (1PL) the intercept."""
+    return (*(not spec.has_common_slope for _ in range(spec.dims)), True)
+
+
+def start_abilities(
+    blocks: Blocks, dims: int, key: jax.Array
+) -> tuple[Float[Array, "models dims"], Bool[Array, " models"]]:
+    """Leading left singular vectors of the item-centred matrix, signed to rise with accuracy.
+
+    Returns:
+        Abilities with mean 0 and covariance I, and which models have any response.
+    """
+    dtype = jnp.zeros(()).dtype
+    n_models = blocks.n_models
+    if n_models <= _MOST_MODELS_EXACT:
+        product, right, seen = _apply(blocks, jnp.eye(n_models, dtype=dtype))
+        _, vectors = jnp.linalg.eigh(product)
+        vectors = vectors[:, ::-1][:, :dims]
+    else:
+        width = min(n_models, dims + _EXTRA_VECTORS)
+        vectors = jax.random.normal(key, (n_models, width), dtype)
+
+        def iterate(_: int, vectors: Array) -> Array:
+            return jnp.linalg.qr(_apply(blocks, vectors)[0])[0]
+
+        vectors = jax.lax.fori_loop(0, _ITERATIONS, iterate, vectors)
+        product, right, seen = _apply(blocks, vectors)
+        _, rotation = jnp.linalg.eigh(vectors.T @ product)
+        vectors = (vectors @ rotation[:, ::-1])[:, :dims]
+    is_scored = seen > 0
+    accuracy = jnp.where(is_scored, right / jnp.maximum(seen, 1), 0)
+    centre = jnp.sum(accuracy) / jnp.maximum(jnp.sum(is_scored).astype(dtype), 1)
+    away = jnp.where(is_scored, accuracy - centre, 0)
+    sign = jnp.where(away @ vectors < 0, -1, 1).astype(dtype)
+    return standardise(vectors * sign, is_scored)[0], is_scored
+
+
+def _apply(
+    blocks: Blocks, vectors: Float[Array, "models width"]
+) -> tuple[Float[Array, "models width"], Float[Array, " models"], Float[Array, " models"]]:
+    """`C C' vectors` with C the item-centred matrix, and each model's right and seen weight."""
+
+    def visit(view: BlockView, _: None, vectors: Array) -> tuple[BlockSums, None]:
+        weight, response = view.data.weight, view.data.response
+        right = weight * response
+        mean = jnp.sum(right, axis=0) / jnp.maximum(jnp.sum(weight, axis=0), 1)
+        centred = weight * (response - mean)
+        product = centred @ (centred.T @ vectors)
+        return BlockSums((product, jnp.sum(right, axis=1), jnp.sum(weight, axis=1)), None), None
+
+    sums, _ = scan_blocks(visit, blocks, None, vectors, vectors.dtype)
+    product, right, seen = sums.total
+    return product, right, seen
+
+
+def start_distribution(n_groups: int, spec: ModelSpec, n_components: int) -> ItemDistribution:
+    """The same wide distribution for every group; components spread from easy to hard.
+
+    Components also start with different widths and slopes: identical ones would stay identical.
+    """
+    dtype = jnp.zeros(()).dtype
+    size = spec.dims + 1
+    mean = np.zeros((n_components, size))
+    mean[:, : spec.dims] = 1.0 if spec.has_common_slope else 0.0
+    scale = np.ones(n_components)
+    if n_components > 1:
+        spread = np.linspace(-1, 1, n_components)
+        mean[:, -1] = 2 * spread
+        if not spec.has_common_slope:
+            phase = np.arange(1, n_components + 1)[:, None] * np.arange(1, size)[None]
+            mean[:, : spec.dims] = 0.4 * np.cos(2.4 * phase)
+        scale = np.linspace(0.4, 1.0, n_components)
+    free = np.array(free_coordinates(spec), float)
+    covariance = np.eye(size) * free * scale[:, None, None]
+    shape = (n_groups, n_components)
+    return ItemDistribution(
+        jnp.broadcast_to(jnp.asarray(mean, dtype), (*shape, size)),
+        jnp.broadcast_to(jnp.asarray(covariance, dtype), (*shape, size, size)),
+        jnp.full(shape, -np.log(n_components), dtype),
+    )
+
+
+def start_posteriors(
+    blocks: Blocks, distribution: ItemDistribution, is_free: tuple[bool, ...]
+) -> ItemPosteriors:
+    """Every item at its prior's slopes, with the logit of its mean response as intercept."""
+    dtype = distribution.mean.dtype
+    n_components, size = distribution.mean.shape[1:]
+    unit = pack(jnp.diag(jnp.asarray(is_free, dtype))[None])
+
+    def visit(view: BlockView, _: None, prior_mean: Array) -> tuple[BlockSums, ItemPosteriors]:
+        right = jnp.sum(view.data.weight * view.data.response, axis=0)
+        seen = jnp.sum(view.data.weight, axis=0)
+        logit = jnp.log(right + 0.5) - jnp.log(seen - right + 0.5)
+        mean = prior_mean[view.group].transpose(1, 2, 0).at[:, -1].set(logit)
+        covariance = jnp.broadcast_to(unit, (n_components, unit.shape[0], logit.shape[0]))
+        share = jnp.full((n_components, logit.shape[0]), 1 / n_components, dtype)
+        return BlockSums(None, None), ItemPosteriors(mean, covariance, share)
+
+    _, items = scan_blocks(visit, blocks, None, distribution.mean, dtype)
+    return items
