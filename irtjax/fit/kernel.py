@@ -21,7 +21,7 @@ from irtjax.fit.packed import (
 )
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.quadrature import normal_expectation
-from irtjax.model.response import Asymptotes, CellDerivatives, cell_derivatives, log_probabilities
+from irtjax.model.response import Asymptotes, CellDerivatives, cell_derivatives, log_likelihood
 
 __all__ = [
     "BlockData",
@@ -126,13 +126,13 @@ def evidence(
     data: BlockData, fixed: FixedSide, prior: ItemPrior, posterior: Posterior
 ) -> Float[Array, " items"]:
     """Each item's part of the evidence lower bound: expected log-likelihood minus KL to the prior."""
-
-    def log_likelihood(logit: Float[Array, "..."]) -> Float[Array, "..."]:
-        log_p, log_not_p = log_probabilities(logit, fixed.asymptotes)
-        return data.response * log_p + (1 - data.response) * log_not_p
-
     mean, variance = logit_moments(fixed, posterior)
-    cells = normal_expectation(log_likelihood, mean, variance, fixed.n_nodes)
+    cells = normal_expectation(
+        lambda logit: log_likelihood(logit, data.response, fixed.asymptotes),
+        mean,
+        variance,
+        fixed.n_nodes,
+    )
     return jnp.sum(data.weight * cells, axis=0) - _divergence(prior, posterior)
 
 

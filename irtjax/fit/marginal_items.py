@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from irtjax.data.blocks import Blocks
@@ -18,18 +19,27 @@ from irtjax.fit.hyperparameters import (
 )
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, PassResult, pass_context, renew_items
 from irtjax.fit.models_step import step_models
+from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.start import (
     free_coordinates,
+    model_accuracy,
     start_abilities,
     start_distribution,
     start_posteriors,
+)
+from irtjax.fit.uncertainty import (
+    AbilityErrors,
+    ability_errors,
+    asymptote_errors,
+    collapse,
+    uncertainty_sums,
 )
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["MarginalItems", "OuterParameters", "State"]
+__all__ = ["Estimates", "MarginalItems", "OuterParameters", "State"]
 
 _T = TypeVar("_T")
 
@@ -59,6 +69,21 @@ class State:
     is_scored: Bool[Array, " models"]
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
+
+
+@pytree_dataclass
+class Estimates:
+    """What a fit estimates, in the canonical frame; items as in the blocks."""
+
+    ability: Float[Array, "models dims"]
+    ability_errors: AbilityErrors
+    effect: Float[Array, "models groups"] | None
+    effect_variance: Float[Array, ""]
+    expected_score: Float[Array, " models"]
+    items: ItemPosteriors
+    distribution: ItemDistribution
+    asymptotes: Asymptotes | None
+    asymptote_errors: tuple[Float[Array, " groups"], Float[Array, " groups"]] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +146,44 @@ class MarginalItems:
         change = jnp.max(jnp.abs(outer.ability - state.outer.ability))
         return new, StepInfo(bound, change, fell)
 
+    def finish(self, blocks: Blocks, state: State) -> Estimates:
+        """Estimates in the canonical frame, with their errors."""
+        accuracy = np.asarray(jax.jit(model_accuracy)(blocks))
+        collapsed = collapse(state.items)
+        rotation = canonical_rotation(
+            item_slopes(blocks, collapsed), np.asarray(state.outer.ability), accuracy
+        )
+        return jax.jit(self._estimates)(blocks, state, rotation.astype(accuracy.dtype))
+
+    def _estimates(
+        self, blocks: Blocks, state: State, rotation: Float[Array, "dims dims"]
+    ) -> Estimates:
+        outer, dims = state.outer, state.spec.dims
+        matrix = jnp.eye(dims + 1, dtype=rotation.dtype).at[:dims, :dims].set(rotation.T)
+        frame = FrameChange(matrix, jnp.zeros_like(outer.distribution.mean[:, 0]))
+        outer = dataclasses.replace(
+            outer,
+            ability=outer.ability @ rotation,
+            distribution=frame.apply_to_distribution(outer.distribution),
+        )
+        items = frame.apply_to_items(state.items, blocks.group)
+        rotated = dataclasses.replace(state, outer=outer)
+        total, groups = uncertainty_sums(blocks, items, self.context(rotated))
+        asymptotes, errors = outer.asymptotes, None
+        if asymptotes is not None:
+            errors = asymptote_errors(groups, asymptotes)
+        return Estimates(
+            outer.ability,
+            ability_errors(total, groups, outer.effect, outer.effect_variance),
+            outer.effect,
+            outer.effect_variance,
+            total.expected_score / blocks.n_items,
+            items,
+            outer.distribution,
+            asymptotes,
+            errors,
+        )
+
     def context(self, state: State) -> PassContext:
         """The parameters of a state in the form the blocks use."""
         outer = state.outer
@@ -145,7 +208,7 @@ class MarginalItems:
         if asymptotes is not None:
             asymptotes = update_asymptotes(asymptotes, result.moments, priors)
         distribution = update_distribution(outer.distribution, result.moments, priors, is_free)
-        ability, matrix = standardise(ability, state.is_scored)
+        ability, matrix = standardise(ability, state.is_scored, outer.ability)
         shift = jnp.zeros_like(distribution.mean[:, 0])
         if effect is not None:
             design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)
@@ -154,6 +217,12 @@ class MarginalItems:
         frame = FrameChange(matrix, shift)
         distribution = frame.apply_to_distribution(distribution)
         return OuterParameters(ability, effect, variance, distribution, asymptotes), frame
+
+
+def item_slopes(blocks: Blocks, collapsed: ItemPosteriors) -> np.ndarray:
+    """Slopes of the real items (no padding), on the host, in the order of the blocks."""
+    slope = np.asarray(collapsed.mean[:, 0, :-1]).transpose(0, 2, 1)
+    return slope[np.asarray(blocks.is_item)]
 
 
 def _start_asymptotes(
@@ -179,11 +248,23 @@ def _log_prior(
     trace = jnp.trace(outer.distribution.covariance, axis1=2, axis2=3)
     total = -0.5 * jnp.sum(outer.ability**2)
     total -= 0.5 * priors.trace_penalty * jnp.sum(result.moments.count * trace)
+    if outer.asymptotes is not None:
+        log_c, log_not_c, log_d, log_not_d = outer.asymptotes.logarithms()
+        total += _log_beta(log_c, log_not_c, priors.guessing)
+        total += _log_beta(log_not_d, log_d, priors.infeasibility)
     if outer.effect is not None and result.effects is not None:
         density = outer.effect.T**2 / outer.effect_variance + jnp.log(outer.effect_variance)
         seen = result.effects.information > 0
         total -= 0.5 * jnp.sum(jnp.where(seen, density, jnp.zeros_like(density)))
     return total
+
+
+def _log_beta(
+    log_p: Float[Array, " groups"], log_not_p: Float[Array, " groups"], prior: tuple[float, float]
+) -> Float[Array, ""]:
+    density = (prior[0] - 1) * log_p + (prior[1] - 1) * log_not_p
+    # An asymptote fixed at 0 or 1 has no prior.
+    return jnp.sum(jnp.where(jnp.isfinite(log_p), density, jnp.zeros_like(density)))
 
 
 def _choose(condition: Bool[Array, ""], yes: _T, no: _T) -> _T:

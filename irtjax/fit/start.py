@@ -13,7 +13,7 @@ from irtjax.fit.item_pass import ItemPosteriors
 from irtjax.fit.packed import pack
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["free_coordinates", "start_abilities", "start_distribution", "start_posteriors"]
+__all__ = ["free_coordinates", "model_accuracy", "start_abilities", "start_distribution", "start_posteriors"]
 
 # Up to this many models the models x models product is formed at once; above, it is applied to
 # a few vectors again and again (subspace iteration).
@@ -76,6 +76,18 @@ def _apply(
     sums, _ = scan_blocks(visit, blocks, None, vectors, vectors.dtype)
     product, right, seen = sums.total
     return product, right, seen
+
+
+def model_accuracy(blocks: Blocks) -> Float[Array, " models"]:
+    """Weighted mean response of each model, NaN without responses."""
+
+    def visit(view: BlockView, _: None, __: None) -> tuple[BlockSums, None]:
+        right = jnp.sum(view.data.weight * view.data.response, axis=1)
+        return BlockSums((right, jnp.sum(view.data.weight, axis=1)), None), None
+
+    sums, _ = scan_blocks(visit, blocks, None, None, jnp.zeros(()).dtype)
+    right, seen = sums.total
+    return jnp.where(seen > 0, right / jnp.where(seen > 0, seen, 1), jnp.nan)
 
 
 def start_distribution(n_groups: int, spec: ModelSpec, n_components: int) -> ItemDistribution:

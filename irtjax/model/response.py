@@ -5,10 +5,9 @@ families are the 4PL with `guessing` fixed at 0 and `feasibility` at 1; where bo
 asymptotes are None, which only leaves out work whose result is known.
 """
 
-import jax
 import jax.numpy as jnp
-from jax.nn import log_sigmoid, sigmoid
-from jaxtyping import Array, Bool, Float
+from jax.nn import log_sigmoid, sigmoid, softplus
+from jaxtyping import Array, Float
 
 from irtjax.model.pytree import pytree_dataclass
 
@@ -17,10 +16,14 @@ __all__ = [
     "CellDerivatives",
     "cell_derivatives",
     "linear_predictor",
+    "log_likelihood",
     "log_probabilities",
-    "masked_log_likelihood",
     "probability",
+    "response_probability",
 ]
+
+
+_FARTHEST_LOGIT = 80.0
 
 
 @pytree_dataclass
@@ -115,14 +118,16 @@ def cell_derivatives(
     `l' = y w1 + (1 - y) w0 - s` and
     `-l'' = s (1 - s) - y w1 (1 - w1) - (1 - y) w0 (1 - w0)`, which can be negative.
     """
-    s = sigmoid(logit)
+    # Dividing by s leaves one exponential a cell. Past +-80 logits w and s are at their limits in
+    # float32, and exp(80) is still finite: the bound changes no value and avoids 0 * inf.
+    odds = jnp.exp(-jnp.clip(logit, -_FARTHEST_LOGIT, _FARTHEST_LOGIT))
+    s = 1 / (1 + odds)
     if asymptotes is None:
         return CellDerivatives(response - s, s * (1 - s), None, None)
-    _, _, log_d, log_not_d = asymptotes.logarithms()
-    log_p, log_not_p = log_probabilities(logit, asymptotes)
-    log_s = log_sigmoid(logit)
-    w1 = jnp.exp(log_d + log_s - log_p)
-    w0 = jnp.exp(log_not_d + log_s - log_not_p)
+    c, d = asymptotes.guessing, asymptotes.feasibility
+    not_d = sigmoid(-asymptotes.lower) * sigmoid(-asymptotes.upper)
+    w1 = d / (d + c * odds)
+    w0 = not_d / (not_d + (1 - c) * odds)
     right, wrong = response * w1, (1 - response) * w0
     second = right * (1 - w1) + wrong * (1 - w0) - s * (1 - s)
     return CellDerivatives(right + wrong - s, -second, right, wrong)
@@ -142,21 +147,34 @@ def probability(
     0.785
     """
     logit = linear_predictor(ability, slope, intercept) + effect
+    return _between(logit, guessing, feasibility)
+
+
+def response_probability(
+    logit: Float[Array, "..."], asymptotes: Asymptotes | None = None
+) -> Float[Array, "..."]:
+    """Probability of a right response at a logit."""
+    if asymptotes is None:
+        return sigmoid(logit)
+    return _between(logit, asymptotes.guessing, asymptotes.feasibility)
+
+
+def _between(
+    logit: Float[Array, "..."],
+    guessing: Float[Array, "..."] | float,
+    feasibility: Float[Array, "..."] | float,
+) -> Float[Array, "..."]:
     return guessing + (feasibility - guessing) * sigmoid(logit)
 
 
-def masked_log_likelihood(
+def log_likelihood(
     logit: Float[Array, "..."],
     response: Float[Array, "..."],
-    observed: Bool[Array, "..."],
     asymptotes: Asymptotes | None = None,
 ) -> Float[Array, "..."]:
-    """Log-likelihood of each cell, 0 where not observed.
-
-    The input of an unobserved cell is replaced before any logarithm, not its output after, so
-    that its gradient is 0 and never NaN.
-    """
-    logit = jnp.where(observed, logit, jnp.zeros_like(logit))
+    """`y log P + (1 - y) log(1 - P)` of responses in [0, 1], natural logarithm."""
+    if asymptotes is None:
+        # The same number with one logarithm: log P - log(1 - P) is the logit.
+        return response * logit - softplus(logit)
     log_p, log_not_p = log_probabilities(logit, asymptotes)
-    value = response * log_p + (1 - response) * log_not_p
-    return jax.lax.select(observed, value, jnp.zeros_like(value))
+    return response * log_p + (1 - response) * log_not_p

@@ -1,0 +1,237 @@
+"""Standard errors of abilities and asymptotes: one more pass at the last state.
+
+Abilities (DESIGN 4.4): inverse observed information with the effects profiled out, plus the
+spread that the items' posteriors put on the estimate, `H^-1 + H^-1 (sum_j B_j V_j B_j') H^-1` with
+B_j the derivative of the model's score in item j's parameters. To first order this is the inverse
+of the profile information, and it is always positive definite.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.item_pass import ItemPosteriors, PassContext, seen_by_block
+from irtjax.fit.kernel import (
+    EffectStatistics,
+    FixedSide,
+    Posterior,
+    effect_statistics,
+    expected_cells,
+    logit_moments,
+)
+from irtjax.fit.packed import pair_index, products, unpack, unpack_index
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.quadrature import normal_expectation
+from irtjax.model.response import Asymptotes, CellDerivatives, response_probability
+
+__all__ = ["AbilityErrors", "ability_errors", "asymptote_errors", "collapse", "uncertainty_sums"]
+
+# The sandwich needs this many benchmarks to mean anything (16 equal ones cover .93, 11 unequal
+# ones .85, one is nonsense).
+FEWEST_CLUSTERS = 8
+
+
+@pytree_dataclass
+class UncertaintySums:
+    """Sums over items: information and spread of each ability's score, and expected scores."""
+
+    information: Float[Array, "models pairs"]
+    spread: Float[Array, "models dims dims"]
+    expected_score: Float[Array, " models"]
+
+
+@pytree_dataclass
+class GroupSums:
+    """Sums over the items of a group: scores and information of abilities, effects, asymptotes."""
+
+    score: Float[Array, "groups dims models"]
+    information: Float[Array, "groups dims models"]
+    effects: EffectStatistics | None
+    asymptotes: Float[Array, "groups pairs"] | None
+
+
+@pytree_dataclass
+class AbilityErrors:
+    """Covariance of each model's abilities; clustered standard errors (NaN where meaningless).
+
+    `degrees_of_freedom` belongs to the clustered ones: `1 / sum(share^2) - 1` with the share of
+    each benchmark in the information.
+    """
+
+    covariance: Float[Array, "models dims dims"]
+    clustered: Float[Array, "models dims"]
+    degrees_of_freedom: Float[Array, "models dims"]
+
+
+def collapse(items: ItemPosteriors) -> ItemPosteriors:
+    """One normal an item with the mean and covariance of its mixture."""
+    share = items.share[:, :, None]
+    mean = jnp.sum(share * items.mean, axis=1, keepdims=True)
+    rows, columns = pair_index(items.mean.shape[2])
+    away = items.mean - mean
+    between = away[:, :, rows] * away[:, :, columns]
+    covariance = jnp.sum(share * (items.covariance + between), axis=1, keepdims=True)
+    return ItemPosteriors(mean, covariance, jnp.ones_like(items.share[:, :1]))
+
+
+def uncertainty_sums(
+    blocks: Blocks, items: ItemPosteriors, context: PassContext
+) -> tuple[UncertaintySums, GroupSums]:
+    """The pass: sums of `collapse`d posteriors, expected scores of the full ones."""
+    per_block = (collapse(items), items)
+    sums, _ = scan_blocks(_visit, blocks, per_block, context, context.design.dtype)
+    return sums.total, sums.by_group
+
+
+def _visit(
+    view: BlockView, per_block: tuple[ItemPosteriors, ItemPosteriors], context: PassContext
+) -> tuple[BlockSums, None]:
+    collapsed, items = per_block
+    fixed = seen_by_block(view, context)
+    posterior = Posterior(collapsed.mean[0], collapsed.covariance[0])
+    cells = expected_cells(view.data, fixed, posterior)
+    total = UncertaintySums(
+        cells.negative_second @ _second_moment(posterior).T,
+        _score_spread(cells, fixed, posterior),
+        _expected_score(view, items, fixed),
+    )
+    slope = posterior.mean[:-1]
+    grouped = GroupSums(
+        _slot_score(view, cells, fixed, posterior),
+        _by_slot(view, slope**2, cells.negative_second),
+        None if fixed.offset is None else effect_statistics(cells, view.in_slot, posterior),
+        None if fixed.asymptotes is None else _asymptote_scores(view, cells, fixed.asymptotes),
+    )
+    return BlockSums(total, grouped), None
+
+
+def _second_moment(posterior: Posterior) -> Float[Array, "pairs items"]:
+    slope = posterior.mean[:-1]
+    rows, columns = pair_index(slope.shape[0])
+    position = unpack_index(posterior.mean.shape[0])
+    return slope[rows] * slope[columns] + posterior.covariance[position[rows, columns]]
+
+
+def _score_spread(
+    cells: CellDerivatives, fixed: FixedSide, posterior: Posterior
+) -> Float[Array, "models dims dims"]:
+    """`sum_j B V B'` with `B = l' [I, 0] - (-l'') slope x'`, expanded into matrix products."""
+    n_models, size = fixed.design.shape
+    dims = size - 1
+    slope = posterior.mean[:dims]
+    full = unpack(posterior.covariance, size)
+    _, variance = logit_moments(fixed, posterior)
+    first, second = cells.first, cells.negative_second
+    direct = (first**2) @ full[:dims, :dims].reshape(dims * dims, -1).T
+    crossed = full[:dims, :, None] * slope[None, None]
+    crossed = (first * second) @ crossed.reshape(dims * size * dims, -1).T
+    crossed = jnp.einsum("iakb,ik->iab", crossed.reshape(n_models, dims, size, dims), fixed.design)
+    outer = (slope[:, None] * slope[None]).reshape(dims * dims, -1)
+    through = (second**2 * variance) @ outer.T
+    straight = (direct + through).reshape(n_models, dims, dims)
+    return straight - crossed - crossed.transpose(0, 2, 1)
+
+
+def _expected_score(
+    view: BlockView, items: ItemPosteriors, fixed: FixedSide
+) -> Float[Array, " models"]:
+    total = jnp.zeros_like(view.data.response)
+    for mean, covariance, share in zip(items.mean, items.covariance, items.share, strict=True):
+        moments = logit_moments(fixed, Posterior(mean, covariance))
+        total += share * normal_expectation(
+            lambda logit: response_probability(logit, fixed.asymptotes), *moments, fixed.n_nodes
+        )
+    return total @ view.is_item.astype(total.dtype)
+
+
+def _by_slot(
+    view: BlockView,
+    coefficient: Float[Array, "dims items"],
+    cells: Float[Array, "models items"],
+) -> Float[Array, "slots dims models"]:
+    n_slots, n_items = view.in_slot.shape
+    weighted = (view.in_slot[:, None] * coefficient[None]).reshape(-1, n_items)
+    return (weighted @ cells.T).reshape(n_slots, coefficient.shape[0], -1)
+
+
+def _slot_score(
+    view: BlockView, cells: CellDerivatives, fixed: FixedSide, posterior: Posterior
+) -> Float[Array, "slots dims models"]:
+    size = posterior.mean.shape[0]
+    dims = size - 1
+    spread = posterior.covariance[unpack_index(size)[:dims].ravel()]
+    pulled = _by_slot(view, spread, cells.negative_second)
+    pulled = pulled.reshape(pulled.shape[0], dims, size, -1)
+    return _by_slot(view, posterior.mean[:dims], cells.first) - jnp.einsum(
+        "gaki,ik->gai", pulled, fixed.design
+    )
+
+
+def _asymptote_scores(
+    view: BlockView, cells: CellDerivatives, asymptotes: Asymptotes
+) -> Float[Array, "slots pairs"]:
+    """Cross-products of the items' marginal scores in guessing and feasibility (Fisher's identity)."""
+    assert cells.known_right is not None and cells.known_wrong is not None
+    right = view.data.weight * view.data.response
+    wrong = view.data.weight - right
+    known_right, known_wrong = jnp.sum(cells.known_right, 0), jnp.sum(cells.known_wrong, 0)
+    guessed, missed = jnp.sum(right, 0) - known_right, jnp.sum(wrong, 0) - known_wrong
+    c, d = asymptotes.guessing, asymptotes.feasibility
+    lower = jnp.where(c > 0, guessed / jnp.where(c > 0, c, 1) - missed / (1 - c), 0)
+    upper = jnp.where(d < 1, known_right / d - known_wrong / jnp.where(d < 1, 1 - d, 1), 0)
+    return view.in_slot @ products(jnp.stack([lower, upper], axis=1))
+
+
+def ability_errors(
+    sums: UncertaintySums,
+    groups: GroupSums,
+    effect: Float[Array, "models groups"] | None,
+    effect_variance: Float[Array, ""],
+) -> AbilityErrors:
+    """Covariances and clustered standard errors of the abilities from the pass's sums."""
+    dims = sums.spread.shape[1]
+    identity = jnp.eye(dims, dtype=sums.spread.dtype)
+    information = unpack(sums.information.T, dims).transpose(2, 0, 1) + identity
+    score = groups.score
+    if groups.effects is not None and effect is not None:
+        precision = jnp.maximum(groups.effects.information, 0) + 1 / effect_variance
+        coupling = groups.effects.cross / precision[:, None]
+        information -= jnp.einsum("gki,gli->ikl", coupling, groups.effects.cross)
+        effect_score = groups.effects.score - effect.T / effect_variance
+        score = score - coupling * effect_score[:, None]
+    inverse = jnp.linalg.inv(information)
+    covariance = inverse + inverse @ sums.spread @ inverse
+    meat = jnp.einsum("gki,gli->ikl", score, score)
+    share = jnp.maximum(groups.information, 0)
+    total = jnp.sum(share, axis=0)
+    share = share / jnp.where(total > 0, total, jnp.ones_like(total))
+    effective = 1 / jnp.maximum(jnp.sum(share**2, axis=0), 1e-12)
+    n_seen = jnp.sum(groups.information[:, 0] > 0, axis=0).astype(meat.dtype)
+    factor = n_seen / jnp.maximum(n_seen - 1, 1)
+    clustered = jnp.sqrt(jnp.diagonal(inverse @ meat @ inverse, axis1=1, axis2=2) * factor[:, None])
+    is_meaningful = (n_seen >= FEWEST_CLUSTERS)[:, None]
+    return AbilityErrors(
+        covariance,
+        jnp.where(is_meaningful, clustered, jnp.nan),
+        jnp.where(is_meaningful, effective.T - 1, jnp.nan),
+    )
+
+
+def asymptote_errors(
+    groups: GroupSums, asymptotes: Asymptotes
+) -> tuple[Float[Array, " groups"], Float[Array, " groups"]]:
+    """Standard errors of shared guessing and feasibility: inverse cross-product of the scores.
+
+    0 for an asymptote that is fixed.
+    """
+    assert groups.asymptotes is not None
+    lower, both, upper = groups.asymptotes.T
+    has_lower, has_upper = ~jnp.isneginf(asymptotes.lower), ~jnp.isposinf(asymptotes.upper)
+    both = jnp.where(has_lower & has_upper, both, 0)
+    lower, upper = jnp.where(has_lower, lower, 1), jnp.where(has_upper, upper, 1)
+    determinant = jnp.maximum(lower * upper - both**2, jnp.finfo(lower.dtype).tiny)
+    return (
+        jnp.where(has_lower, jnp.sqrt(upper / determinant), 0),
+        jnp.where(has_upper, jnp.sqrt(lower / determinant), 0),
+    )
