@@ -99,10 +99,12 @@ class ResponseMatrix:
         3
         """
         if isinstance(responses, np.ma.MaskedArray):
-            responses = responses.astype(np.float32).filled(np.nan)
+            responses = np.ma.filled(responses.astype(np.float32), np.nan)
         matrix = np.asarray(responses)
         if matrix.ndim != 2:
-            raise InputError(f"responses must be a models x items matrix, not {matrix.ndim}-dimensional")
+            raise InputError(
+                f"responses must be a models x items matrix, not {matrix.ndim}-dimensional"
+            )
         n_models, n_items = matrix.shape
         models = _checked_ids(model_ids, n_models, "model")
         items = _checked_ids(item_ids, n_items, "item")

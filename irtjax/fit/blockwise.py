@@ -105,18 +105,26 @@ def _view(block: Blocks, dtype: Any) -> BlockView:
 def _zeros(shapes: BlockSums, n_groups: int) -> BlockSums:
     return BlockSums(
         jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes.total),
-        jax.tree.map(lambda leaf: jnp.zeros((n_groups, *leaf.shape[1:]), leaf.dtype), shapes.by_group),
+        jax.tree.map(
+            lambda leaf: jnp.zeros((n_groups, *leaf.shape[1:]), leaf.dtype), shapes.by_group
+        ),
     )
 
 
 def _add(
     carry: tuple[BlockSums, BlockSums], sums: BlockSums, slot_group: Int[Array, " slots"]
 ) -> tuple[BlockSums, BlockSums]:
+    def here(leaf: Array) -> Array:
+        return leaf[slot_group]
+
+    def place(leaf: Array, value: Array) -> Array:
+        # Unused slots all point at the padding group, whose value nobody reads.
+        return leaf.at[slot_group].set(value)
+
     total, total_rest = _two_sum(carry[0].total, carry[1].total, sums.total)
-    here = jax.tree.map(lambda leaf: leaf[slot_group], (carry[0].by_group, carry[1].by_group))
-    grouped, grouped_rest = _two_sum(*here, sums.by_group)
-    # Unused slots all point at the padding group, whose value nobody reads.
-    place = lambda leaf, value: leaf.at[slot_group].set(value)  # noqa: E731
+    grouped, grouped_rest = _two_sum(
+        jax.tree.map(here, carry[0].by_group), jax.tree.map(here, carry[1].by_group), sums.by_group
+    )
     return (
         BlockSums(total, jax.tree.map(place, carry[0].by_group, grouped)),
         BlockSums(total_rest, jax.tree.map(place, carry[1].by_group, grouped_rest)),

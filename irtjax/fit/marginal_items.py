@@ -241,9 +241,7 @@ def _beta_mean(parameters: tuple[float, float]) -> float:
     return parameters[0] / sum(parameters)
 
 
-def _log_prior(
-    outer: OuterParameters, result: PassResult, priors: Priors
-) -> Float[Array, ""]:
+def _log_prior(outer: OuterParameters, result: PassResult, priors: Priors) -> Float[Array, ""]:
     """Log-density of what has a prior, up to constants: abilities, effects, covariances' traces."""
     trace = jnp.trace(outer.distribution.covariance, axis1=2, axis2=3)
     total = -0.5 * jnp.sum(outer.ability**2)

@@ -48,9 +48,7 @@ def varimax(matrix: np.ndarray, *, max_steps: int = 500, tolerance: float = 1e-1
     return rotation
 
 
-def canonical_rotation(
-    slope: np.ndarray, ability: np.ndarray, accuracy: np.ndarray
-) -> np.ndarray:
+def canonical_rotation(slope: np.ndarray, ability: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
     """Orthogonal matrix R to the canonical frame: `ability R`, `slope R`.
 
     Varimax of the loadings; dims ordered by their sum of squared loadings; each dim signed so

@@ -13,7 +13,13 @@ from irtjax.fit.item_pass import ItemPosteriors
 from irtjax.fit.packed import pack
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["free_coordinates", "model_accuracy", "start_abilities", "start_distribution", "start_posteriors"]
+__all__ = [
+    "free_coordinates",
+    "model_accuracy",
+    "start_abilities",
+    "start_distribution",
+    "start_posteriors",
+]
 
 # Up to this many models the models x models product is formed at once; above, it is applied to
 # a few vectors again and again (subspace iteration).
@@ -122,7 +128,7 @@ def start_posteriors(
 ) -> ItemPosteriors:
     """Every item at its prior's slopes, with the logit of its mean response as intercept."""
     dtype = distribution.mean.dtype
-    n_components, size = distribution.mean.shape[1:]
+    n_components = distribution.mean.shape[1]
     unit = pack(jnp.diag(jnp.asarray(is_free, dtype))[None])
 
     def visit(view: BlockView, _: None, prior_mean: Array) -> tuple[BlockSums, ItemPosteriors]:

@@ -171,8 +171,9 @@ def _slot_score(
 def _asymptote_scores(
     view: BlockView, cells: CellDerivatives, asymptotes: Asymptotes
 ) -> Float[Array, "slots pairs"]:
-    """Cross-products of the items' marginal scores in guessing and feasibility (Fisher's identity)."""
-    assert cells.known_right is not None and cells.known_wrong is not None
+    """Cross-products of the items' marginal scores in the asymptotes (Fisher's identity)."""
+    assert cells.known_right is not None
+    assert cells.known_wrong is not None
     right = view.data.weight * view.data.response
     wrong = view.data.weight - right
     known_right, known_wrong = jnp.sum(cells.known_right, 0), jnp.sum(cells.known_wrong, 0)

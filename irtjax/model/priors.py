@@ -39,4 +39,6 @@ class Priors:
                 raise InputError(f"prior {name} must be at least 0, not {getattr(self, name)!r}")
         for name in ("guessing", "infeasibility"):
             if min(getattr(self, name)) < 1:
-                raise InputError(f"prior {name} is Beta(a, b) with a, b >= 1, not {getattr(self, name)}")
+                raise InputError(
+                    f"prior {name} is Beta(a, b) with a, b >= 1, not {getattr(self, name)}"
+                )

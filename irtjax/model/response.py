@@ -19,6 +19,7 @@ __all__ = [
     "log_likelihood",
     "log_probabilities",
     "probability",
+    "response_probabilities",
     "response_probability",
 ]
 
@@ -157,6 +158,17 @@ def response_probability(
     if asymptotes is None:
         return sigmoid(logit)
     return _between(logit, asymptotes.guessing, asymptotes.feasibility)
+
+
+def response_probabilities(
+    logit: Float[Array, "..."], asymptotes: Asymptotes | None = None
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """P and 1 - P at a logit, each to full relative precision however small."""
+    if asymptotes is None:
+        return sigmoid(logit), sigmoid(-logit)
+    known = sigmoid(-asymptotes.lower) * sigmoid(asymptotes.upper)
+    missed = sigmoid(-asymptotes.lower) * sigmoid(-asymptotes.upper)
+    return asymptotes.guessing + known * sigmoid(logit), missed + known * sigmoid(-logit)
 
 
 def _between(

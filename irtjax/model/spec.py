@@ -11,7 +11,9 @@ FAMILIES = ("1pl", "2pl", "3pl", "4pl")
 
 @dataclasses.dataclass(frozen=True)
 class ModelSpec:
-    """An item response model: `P = guessing + (feasibility - guessing) * sigmoid(slope . theta + intercept)`.
+    """An item response model: its family and its number of dims.
+
+    `P = guessing + (feasibility - guessing) * sigmoid(slope . theta + intercept)`.
 
     Every family is the 4PL with some parameters fixed: 1PL one common slope a dim, 2PL free
     slopes, 3PL also guessing, 4PL also feasibility.
@@ -33,7 +35,9 @@ class ModelSpec:
     def __post_init__(self) -> None:
         family = self.family.lower() if isinstance(self.family, str) else self.family
         if family not in FAMILIES:
-            raise InputError(f"family {self.family!r} is not known; use one of {', '.join(FAMILIES)}")
+            raise InputError(
+                f"family {self.family!r} is not known; use one of {', '.join(FAMILIES)}"
+            )
         if isinstance(self.dims, bool) or not isinstance(self.dims, int) or self.dims < 1:
             raise InputError(f"dims must be a whole number of at least 1, not {self.dims!r}")
         object.__setattr__(self, "family", family)

@@ -1,0 +1,82 @@
+"""Checkpoints of a fit in progress, and the fingerprint that ties them to their data."""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irtjax.checkpoint import latest_step, read_metadata, restore_arrays, save_arrays
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.fit.driver import Progress, Trace
+
+__all__ = ["Checkpoints", "fingerprint"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoints:
+    """Where and how often to save the state of a fit.
+
+    Attributes:
+        folder: holds a sub-folder a saved step.
+        every: steps between saves, rounded up to the host's looks; 0 saves nothing.
+        resume: start from the newest saved step (which must be of the same fit).
+    """
+
+    folder: Path
+    every: int = 0
+    resume: bool = False
+
+    def save_if_due(
+        self, state: Any, progress: Progress, last_saved: int, fingerprint: dict[str, Any]
+    ) -> int:
+        """Save the state when due; returns the step of the newest save."""
+        is_due = self.every > 0 and progress.n_steps - last_saved >= self.every
+        if not is_due or progress.status is not None:
+            return last_saved
+        metadata = {"fingerprint": fingerprint, "trace": dataclasses.asdict(progress.trace)}
+        save_arrays(self.folder, progress.n_steps, state, metadata)
+        return progress.n_steps
+
+    def restore(self, template: Any, fingerprint: dict[str, Any]) -> tuple[Any, Progress]:
+        """The newest state and its progress.
+
+        Raises:
+            InputError: nothing saved, or saved by another fit; names what differs.
+        """
+        step = latest_step(self.folder)
+        if step is None:
+            raise InputError(
+                f"nothing to resume in {self.folder}; fit with --checkpoint-every first"
+            )
+        metadata = read_metadata(self.folder, step)
+        _check_same(metadata["fingerprint"], fingerprint, self.folder)
+        trace = Trace(**{name: tuple(values) for name, values in metadata["trace"].items()})
+        return restore_arrays(self.folder, step, template), Progress(trace)
+
+
+def _check_same(saved: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
+    for name, value in now.items():
+        if saved.get(name) != value:
+            raise InputError(
+                f"checkpoint {folder} is of another fit: its {name} is {saved.get(name)}, now "
+                f"{value}; use the same data and settings, or --force to start anew"
+            )
+
+
+def fingerprint(data: ResponseMatrix, settings: dict[str, Any]) -> dict[str, Any]:
+    """What must agree for a checkpoint to be continued: the data (by hash) and the settings."""
+    digest = hashlib.sha256()
+    for ids in (data.model_ids, data.item_ids):
+        digest.update("\x00".join(ids).encode())
+        digest.update(b"\x01")
+    cells = data.sparse
+    arrays = [data.dense, data.dense_weight]
+    if cells is not None:
+        arrays += [cells.model_index, cells.item_index, cells.response, cells.weight]
+    for array in arrays:
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
+    return {"data": digest.hexdigest()[:16]} | settings

@@ -1,0 +1,202 @@
+"""The one loop that drives every estimator: steps on the device, looks from the host."""
+
+import dataclasses
+import enum
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.estimator import Estimator, StepInfo
+from irtjax.model.pytree import pytree_dataclass
+
+__all__ = ["Look", "Progress", "Status", "Trace", "drive"]
+
+
+class Status(enum.Enum):
+    """How a fit ended; the value is the sentence a user reads."""
+
+    converged = "The abilities no longer move."
+    max_steps = "Stopped at the step limit while abilities still moved; raise --max-steps."
+    stalled = (
+        "The objective no longer rises but abilities still move along a direction the data do not "
+        "determine; use fewer dims, or take abilities of the weakest dim with care."
+    )
+    diverged = (
+        "A value was not finite; the estimates are of the last good step. Check the data for "
+        "extreme weights, or use fewer dims."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """When the host looks, and when it calls a fit finished.
+
+    Attributes:
+        every: steps between looks; they run on the device without the host.
+        tolerance: converged when no ability is expected to move further than this (standard
+            deviations) before it stops, by the rate at which its moves shrink.
+        stall_looks: stalled when the objective gains less than its rounding over this many looks.
+        max_steps: most steps.
+    """
+
+    every: int = 5
+    tolerance: float = 7e-4
+    stall_looks: int = 8
+    max_steps: int = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """Objective, largest ability move and damping of every step."""
+
+    objective: tuple[float, ...] = ()
+    change: tuple[float, ...] = ()
+    damped: tuple[int, ...] = ()
+
+    def extended(self, info: StepInfo, n_steps: int) -> "Trace":
+        """The trace with the first `n_steps` rows of a look added."""
+        steps = len(self.objective) + np.flatnonzero(np.asarray(info.was_damped)[:n_steps])
+        return Trace(
+            self.objective + tuple(float(v) for v in np.asarray(info.objective)[:n_steps]),
+            self.change + tuple(float(v) for v in np.asarray(info.change)[:n_steps]),
+            self.damped + tuple(int(v) for v in steps),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What the loop knows after a look; also what a checkpoint keeps beside the state."""
+
+    trace: Trace = dataclasses.field(default_factory=Trace)
+    status: Status | None = None
+    reason: str = ""
+
+    @property
+    def n_steps(self) -> int:
+        """Steps done."""
+        return len(self.trace.objective)
+
+
+@pytree_dataclass
+class _Advance:
+    """Carry of the device loop."""
+
+    state: Any
+    info: StepInfo
+    n_done: Int[Array, ""]
+    is_finite: Bool[Array, ""]
+
+
+def drive(
+    estimator: Estimator,
+    blocks: Blocks,
+    state: Any,
+    *,
+    look: Look,
+    progress: Progress | None = None,
+    on_look: Callable[[Any, Progress], None] | None = None,
+) -> tuple[Any, Progress]:
+    """Step until converged, stalled, diverged or at the limit.
+
+    Args:
+        estimator: settings and pure functions.
+        blocks: the responses on the devices; the items mesh is set by the caller.
+        state: where to start (from `init` or a checkpoint).
+        look: when to look and when to stop.
+        progress: of the checkpoint that the state came from.
+        on_look: called with the state and progress after each look (progress bar, checkpoint).
+
+    Returns:
+        The last good state, and how the loop ended.
+    """
+    progress = progress or Progress()
+    while progress.status is None:
+        n = min(look.every, look.max_steps - progress.n_steps)
+        if n <= 0:
+            progress = dataclasses.replace(progress, status=Status.max_steps)
+            progress = dataclasses.replace(progress, reason=Status.max_steps.value)
+            break
+        advanced = advance(estimator, look.every, blocks, state, n)
+        state = advanced.state
+        trace = progress.trace.extended(advanced.info, int(advanced.n_done))
+        if not bool(advanced.is_finite):
+            names = not_finite(estimator, blocks, state)
+            reason = f"{Status.diverged.value} Not finite: {names}."
+            progress = Progress(trace, Status.diverged, reason)
+        else:
+            status = _judge(trace, look, np.finfo(np.asarray(advanced.info.objective).dtype).eps)
+            progress = Progress(trace, status, status.value if status else "")
+        if on_look is not None:
+            on_look(state, progress)
+    return state, progress
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def advance(
+    estimator: Estimator, size: int, blocks: Blocks, state: Any, n_steps: Int[Array, ""]
+) -> _Advance:
+    """Up to `n_steps` steps on the device; stops before the first state that is not finite."""
+
+    def more(carry: _Advance) -> Bool[Array, ""]:
+        return (carry.n_done < n_steps) & carry.is_finite
+
+    def one(carry: _Advance) -> _Advance:
+        new, info = estimator.step(blocks, carry.state)
+        is_finite = _all_finite(new) & jnp.isfinite(info.objective)
+        kept = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, carry.state)
+        filled = jax.tree.map(lambda row, value: row.at[carry.n_done].set(value), carry.info, info)
+        return _Advance(kept, filled, carry.n_done + is_finite.astype(jnp.int32), is_finite)
+
+    shapes = jax.eval_shape(lambda: estimator.step(blocks, state)[1])
+    empty = jax.tree.map(lambda leaf: jnp.zeros((size,), leaf.dtype), shapes)
+    start = _Advance(state, empty, jnp.zeros((), jnp.int32), jnp.array(True))
+    return jax.lax.while_loop(more, one, start)
+
+
+def _all_finite(state: Any) -> Bool[Array, ""]:
+    checks = [_is_valid(leaf) for leaf in jax.tree.leaves(state)]
+    return jnp.all(jnp.stack(checks))
+
+
+def _is_valid(leaf: Array) -> Bool[Array, ""]:
+    """No NaN; infinities are legal (an asymptote fixed at 0 or 1, the bound before a step)."""
+    if not jnp.issubdtype(leaf.dtype, jnp.floating):
+        return jnp.array(True)
+    return ~jnp.any(jnp.isnan(leaf))
+
+
+def not_finite(estimator: Estimator, blocks: Blocks, state: Any) -> str:
+    """Names of the parameters that the next step from a state makes NaN."""
+    new, info = jax.jit(estimator.step)(blocks, state)
+    named, _ = jax.tree_util.tree_flatten_with_path(new)
+    bad = [jax.tree_util.keystr(path).lstrip(".") for path, leaf in named if not _is_valid(leaf)]
+    return ", ".join(bad) or ("objective" if not math.isfinite(float(info.objective)) else "none")
+
+
+def _judge(trace: Trace, look: Look, epsilon: float) -> Status | None:
+    """Converged by the abilities' expected remaining way; stalled by the objective."""
+    recent = trace.change[-2 * look.every :]
+    if len(recent) < 2 * look.every:
+        return Status.converged if trace.change and max(trace.change[-2:]) == 0 else None
+    is_damped = any(step >= len(trace.change) - 2 * look.every for step in trace.damped)
+    earlier, later = max(recent[: look.every]), max(recent[look.every :])
+    if later == 0:
+        return Status.converged
+    rate = min((later / earlier) ** (1 / look.every), 1.0) if earlier > 0 else 1.0
+    remaining = math.inf if rate >= 1 else recent[-1] * rate / (1 - rate)
+    if remaining < look.tolerance and not is_damped:
+        return Status.converged
+    window = trace.objective[-look.stall_looks * look.every :]
+    if len(window) == look.stall_looks * look.every:
+        half = len(window) // 2
+        gained = max(window[half:]) - max(window[:half])
+        if gained <= 4 * epsilon * abs(window[-1]):
+            return Status.stalled
+    return None

@@ -1,0 +1,141 @@
+"""`items.csv` and `models.csv` as data frames: published parameters, errors and flags."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from irtjax.fit.packed import pair_index, unpack_index
+from irtjax.fit.rotation import SCALE, loadings
+
+if TYPE_CHECKING:
+    from irtjax.fit.result import FitResult
+
+__all__ = ["ability_table", "item_table", "slope_and_intercept"]
+
+# With this many responses or fewer an estimate is mostly its prior.
+FEW_RESPONSES = 5
+
+
+def slope_and_intercept(
+    fit: "FitResult",
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Posterior mean slopes and intercepts, and the covariance of both together (float64).
+
+    Returns:
+        items x dims, items, items x (dims + 1) x (dims + 1).
+    """
+    share = np.asarray(fit.parameters.share, np.float64)[:, :, None]
+    each = np.asarray(fit.parameters.mean, np.float64)
+    mean = np.sum(share * each, axis=1)
+    rows, columns = pair_index(mean.shape[1])
+    away = each - mean[:, None]
+    between = away[:, :, rows] * away[:, :, columns]
+    within = np.asarray(fit.parameters.covariance, np.float64)
+    packed = np.sum(share * (within + between), axis=1)
+    covariance = packed[:, unpack_index(mean.shape[1])]
+    return mean[:, :-1], mean[:, -1], covariance
+
+
+def item_table(fit: "FitResult") -> pd.DataFrame:
+    """The columns of `items.csv`."""
+    slope, intercept, covariance = slope_and_intercept(fit)
+    dims = slope.shape[1]
+    count, correct = fit.data.totals("items")
+    columns: dict[str, np.ndarray] = {"item_id": fit.data.item_ids}
+    columns |= _metadata(fit.data.item_metadata, first="benchmark")
+    group = fit.groups()[0]
+    values, errors = _derived(slope, intercept, covariance)
+    loading, loading_se = loadings(slope), _loading_errors(slope, covariance)
+    columns |= {"difficulty": values[0], "discrimination": values[1]}
+    columns["guessing"] = np.asarray(fit.parameters.guessing)[group]
+    columns["feasibility"] = np.asarray(fit.parameters.feasibility)[group]
+    columns["intercept"] = intercept
+    columns |= {f"dim{k + 1}_slope": slope[:, k] for k in range(dims)}
+    columns |= {f"dim{k + 1}_loading": loading[:, k] for k in range(dims)}
+    columns |= {"difficulty_se": errors[0], "discrimination_se": errors[1]}
+    columns["guessing_se"] = np.asarray(fit.parameters.guessing_se)[group]
+    columns["feasibility_se"] = np.asarray(fit.parameters.feasibility_se)[group]
+    sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    columns["intercept_se"] = sd[:, -1]
+    columns |= {f"dim{k + 1}_slope_se": sd[:, k] for k in range(dims)}
+    columns |= {f"dim{k + 1}_loading_se": loading_se[:, k] for k in range(dims)}
+    columns |= {"n_responses": count, "p_correct": correct}
+    strongest = np.argmax(np.abs(slope), axis=1)
+    is_negative = np.take_along_axis(slope, strongest[:, None], axis=1)[:, 0] < 0
+    columns["flags"] = _flags(count, correct, {"negative_slope": is_negative})
+    return pd.DataFrame(columns)
+
+
+def ability_table(fit: "FitResult") -> pd.DataFrame:
+    """The columns of `models.csv`."""
+    fitted = fit.parameters
+    count, correct = fit.data.totals("models")
+    ability = np.asarray(fitted.ability, np.float64)
+    covariance = np.asarray(fitted.ability_covariance, np.float64)
+    error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    clustered = np.asarray(fitted.ability_se_clustered, np.float64)
+    dims = ability.shape[1]
+    columns: dict[str, np.ndarray] = {"model_id": fit.data.model_ids}
+    columns |= _metadata(fit.data.model_metadata)
+    columns |= {f"dim{k + 1}_ability": ability[:, k] for k in range(dims)}
+    columns |= {f"dim{k + 1}_ability_se": error[:, k] for k in range(dims)}
+    columns |= {f"dim{k + 1}_ability_se_clustered": clustered[:, k] for k in range(dims)}
+    columns["expected_score"] = np.asarray(fitted.expected_score, np.float64)
+    if fitted.effect is not None:
+        effect = np.asarray(fitted.effect, np.float64)
+        columns |= {f"{name}_effect": effect[:, g] for g, name in enumerate(fit.groups()[1])}
+    columns |= {"n_responses": count, "p_correct": correct, "flags": _flags(count, correct, {})}
+    return pd.DataFrame(columns)
+
+
+def _metadata(table: pd.DataFrame, first: str | None = None) -> dict[str, np.ndarray]:
+    names = sorted(table.columns, key=lambda name: name != first)
+    return {str(name): table[name].to_numpy() for name in names}
+
+
+def _derived(
+    slope: np.ndarray, intercept: np.ndarray, covariance: np.ndarray
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Difficulty and discrimination with their delta-method errors.
+
+    `difficulty = -intercept / discrimination`; its gradient is `-1 / discrimination` in the
+    intercept and `-difficulty / discrimination` in the discrimination.
+    """
+    if slope.shape[1] == 1:
+        discrimination, direction = slope[:, 0], np.ones_like(slope)
+    else:
+        discrimination = np.linalg.norm(slope, axis=1)
+        direction = slope / np.where(discrimination > 0, discrimination, 1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difficulty = np.where(discrimination == 0, np.nan, -intercept / discrimination)
+        gradient = np.concatenate([direction * difficulty[:, None], np.ones_like(slope[:, :1])], 1)
+        variance = np.einsum("ja,jab,jb->j", gradient, covariance, gradient)
+        difficulty_se = np.sqrt(variance) / np.abs(discrimination)
+    discrimination_se = np.sqrt(
+        np.einsum("ja,jab,jb->j", direction, covariance[:, :-1, :-1], direction)
+    )
+    return (difficulty, discrimination), (difficulty_se, discrimination_se)
+
+
+def _loading_errors(slope: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Delta method: `dL_k / da_l = (delta_kl - L_k L_l) / sqrt(1.702^2 + |a|^2)`."""
+    loading = loadings(slope)
+    jacobian = np.eye(slope.shape[1]) - loading[:, :, None] * loading[:, None]
+    jacobian /= np.sqrt(SCALE**2 + np.sum(slope**2, axis=1))[:, None, None]
+    return np.sqrt(np.einsum("jkl,jlm,jkm->jk", jacobian, covariance[:, :-1, :-1], jacobian))
+
+
+def _flags(count: np.ndarray, correct: np.ndarray, more: dict[str, np.ndarray]) -> np.ndarray:
+    """Names of the flags of each row, semicolon-separated."""
+    claims = {
+        "no_responses": count == 0,
+        "few_responses": (count > 0) & (count <= FEW_RESPONSES),
+        "all_right": correct == 1,
+        "all_wrong": correct == 0,
+    } | more
+    flags = np.full(len(count), "", object)
+    for name, holds in claims.items():
+        separator = np.where(flags[holds] == "", "", ";")
+        flags[holds] = flags[holds] + separator + name
+    return flags

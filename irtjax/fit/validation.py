@@ -1,0 +1,78 @@
+"""What a fit refuses and what it warns of, checked in NumPy before anything is traced."""
+
+import numpy as np
+
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["check_responses", "data_warnings"]
+
+
+def check_responses(data: ResponseMatrix, spec: ModelSpec) -> None:
+    """Refuse data from which the model cannot be estimated.
+
+    Raises:
+        InputError: fewer than two models, no items, no responses, too many dims, an exploratory
+            1PL with more than one dim.
+    """
+    if data.n_models < 2:
+        raise InputError(
+            f"{data.n_models} model in the data; abilities are relative, so at least 2 are needed"
+        )
+    if data.n_items < 1 or data.n_responses < 1:
+        raise InputError("no response in the data; every cell is missing")
+    n_scored = int(np.count_nonzero(data.totals("models")[0]))
+    if spec.dims >= n_scored:
+        raise InputError(
+            f"{spec.dims} dims need more than {spec.dims} models with responses; there are "
+            f"{n_scored}; use fewer dims"
+        )
+    if spec.has_common_slope and spec.dims > 1:
+        raise InputError(
+            f"1pl with {spec.dims} dims is not identified: with one common slope a dim only the "
+            "sum of the abilities shows; use dims 1, or family 2pl"
+        )
+
+
+def data_warnings(data: ResponseMatrix) -> list[str]:
+    """Sentences about data that are kept but say little; each counts and names one."""
+    found = []
+    for kind, ids, prior in (
+        ("models", data.model_ids, "ability 0 with se 1"),
+        ("items", data.item_ids, "the mean and spread of their group"),
+    ):
+        count = data.totals(kind)[0]
+        empty = np.flatnonzero(count == 0)
+        if len(empty):
+            noun = kind if len(empty) > 1 else kind[:-1]
+            found.append(
+                f"{len(empty):,} {noun} without responses (first: {ids[empty[0]]!r}) kept at the "
+                f"prior's value, {prior}, flagged no_responses"
+            )
+    if _n_components(data) > 1:
+        found.append(
+            f"the data fall into {_n_components(data)} parts that share no model or item; "
+            "abilities of different parts are compared by the priors alone"
+        )
+    return found
+
+
+def _n_components(data: ResponseMatrix) -> int:
+    """Connected parts of the graph of models and items with responses."""
+    if data.density > 0.5:
+        return 1
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    cells = data.cells()
+    n = data.n_models + data.n_items
+    graph = coo_matrix(
+        (np.ones(len(cells), np.int8), (cells.model_index, cells.item_index + data.n_models)),
+        shape=(n, n),
+    )
+    labels = connected_components(graph, directed=False)[1]
+    seen = np.concatenate(
+        [np.unique(cells.model_index), np.unique(cells.item_index) + data.n_models]
+    )
+    return len(np.unique(labels[seen]))

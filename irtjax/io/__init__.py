@@ -1,0 +1,16 @@
+"""Readers and plain writers: one reader per source format, one writer per target format."""
+
+from irtjax.io.files import sha256_of
+from irtjax.io.pairs import read_pairs
+from irtjax.io.read import read_responses
+from irtjax.io.write import write_json, write_table
+from irtjax.io.write_matrix import write_responses
+
+__all__ = [
+    "read_pairs",
+    "read_responses",
+    "sha256_of",
+    "write_json",
+    "write_responses",
+    "write_table",
+]

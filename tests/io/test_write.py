@@ -1,0 +1,101 @@
+"""Tables and JSON."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from irtjax.errors import InputError
+from irtjax.io import write_json, write_table
+
+
+def test_floats_read_back_to_the_same_bits(tmp_path):
+    rng = np.random.default_rng(0)
+    single = rng.integers(0, 2**32, 5000, dtype=np.uint32).view(np.float32)
+    double = rng.integers(0, 2**64, 5000, dtype=np.uint64).view(np.float64)
+    frame = pd.DataFrame({"s": single[np.isfinite(single)][:4000]})
+    frame["d"] = double[np.isfinite(double)][:4000]
+    write_table(frame, tmp_path / "t.csv")
+    back = pd.read_csv(tmp_path / "t.csv", dtype="str")
+    np.testing.assert_array_equal([np.float32(text) for text in back["s"]], frame["s"])
+    np.testing.assert_array_equal([float(text) for text in back["d"]], frame["d"])
+
+
+def test_numbers_are_short_and_nan_is_empty(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "item_id": ["q,1", None, "007"],
+            "x": np.array([0.1, np.nan, 1], np.float32),
+            "y": [1 / 3, np.nan, 1e-7],
+            "n": [1, 2, 3],
+            "flags": ["", "a;b", ""],
+        }
+    )
+    write_table(frame, tmp_path / "t.csv")
+    text = (tmp_path / "t.csv").read_text().replace('"', "")
+    assert text.splitlines() == [
+        "item_id,x,y,n,flags",
+        "q,1,0.1,0.3333333333333333,1,",
+        ",,,2,a;b",
+        "007,1,1e-7,3,",
+    ]
+
+
+def test_text_is_quoted_only_where_needed(tmp_path):
+    write_table(pd.DataFrame({"a": ["x"], "b": ["y z"]}), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "a,b\nx,y z\n"
+    odd = pd.DataFrame({"a,b": ['x"y', "line\nend", "é"]})
+    write_table(odd, tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.csv"), odd)
+
+
+def test_categories_and_mixed_objects_become_text(tmp_path):
+    frame = pd.DataFrame({"c": pd.Categorical(["x", None]), "o": pd.Series([1, "y"], dtype=object)})
+    write_table(frame, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "c,o\nx,1\n,y\n"
+
+
+def test_json_without_nan_and_numpy(tmp_path):
+    value = {
+        "nan": float("nan"),
+        "array": np.array([1.5, np.inf]),
+        "count": np.int64(3),
+        "path": Path("x"),
+        "nested": {"é": (np.float32(0.5), None, True)},
+        2: "two",
+    }
+    write_json(value, tmp_path / "f.json")
+    text = (tmp_path / "f.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {
+        "nan": None,
+        "array": [1.5, None],
+        "count": 3,
+        "path": "x",
+        "nested": {"é": [0.5, None, True]},
+        "2": "two",
+    }
+    assert text.endswith("}\n")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    write_json({"a": 1}, tmp_path / "f.json")
+    with pytest.raises(InputError, match="cannot write"):
+        write_json({"a": object()}, tmp_path / "f.json")
+    assert json.loads((tmp_path / "f.json").read_text()) == {"a": 1}
+    assert os.listdir(tmp_path) == ["f.json"]
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        write_table(pd.DataFrame({"a": [1]}), tmp_path / "no" / "t.csv")
+    with pytest.raises(InputError, match="cannot write"):
+        write_json({}, tmp_path)
+
+
+def test_files_have_the_usual_rights(tmp_path):
+    write_json({}, tmp_path / "f.json")
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "f.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
