@@ -11,6 +11,7 @@ from irtjax.errors import InputError
 
 __all__ = ["Archive", "load_archive"]
 
+_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY")
 _IDS = {"model": ("model_ids", "models"), "item": ("item_ids", "items")}
 
 
@@ -18,14 +19,14 @@ def load_archive(path: Path) -> "Archive":
     """Load every array of an `.npz`, or the one of an `.npy` as `responses`; no pickles."""
     with open(path, "rb") as stream:
         head = stream.read(6)
-        if head[:2] != b"PK" and head != b"\x93NUMPY":
+        if not head.startswith(_MAGIC):
             raise InputError(f"{path} is not a NumPy file (.npy or .npz)")
         stream.seek(0)
         # From an open stream: NumPy leaves its own open when the archive is damaged.
         loaded: Any = np.load(stream, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return Archive(path, {"responses": loaded})
-        arrays = {name: loaded[name] for name in loaded.files}
+        arrays = {name: loaded[name] for name in loaded.files}  # numbers and strings only
     return Archive(path, {k: array for k, array in arrays.items() if isinstance(array, np.ndarray)})
 
 

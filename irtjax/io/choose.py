@@ -1,6 +1,5 @@
 """One metric and one filter a task: the only candidate, or the one that was asked for."""
 
-import collections
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ from irtjax.io.coded import Coded
 from irtjax.io.columns import listed
 from irtjax.io.files import quoted
 
-__all__ = ["candidates_by_task", "choose", "wanted_names"]
+__all__ = ["choose", "names_by_task", "wanted_names"]
 
 
 def wanted_names(setting: str | Sequence[str] | None) -> list[str]:
@@ -57,7 +56,7 @@ def choose(
     if ambiguous:
         task = ambiguous[0]
         of = f"task {quoted(task)}" if task else "the table"
-        more = f" ({len(ambiguous) - 1} more tasks are like this)" if len(ambiguous) > 1 else ""
+        more = f" ({len(ambiguous):,} tasks have several)" if len(ambiguous) > 1 else ""
         raise InputError(
             f"{of} has {len(candidates[task])} {role}s, {listed(candidates[task])}{more}; "
             f"say which with --{role}"
@@ -65,26 +64,19 @@ def choose(
     return chosen
 
 
-def candidates_by_task(
-    task: Coded | None, names: Coded
-) -> tuple[dict[str, list[str]], list[str], np.ndarray]:
+def names_by_task(task: Coded | None, names: Coded) -> dict[str, list[str]]:
     """The distinct names of a column within each task, in order of first appearance.
 
-    Returns:
-        Task to names; the task of each task code; the task code of each row. Rows without a
-        task are a task of their own, the empty string; rows without a name declare none.
+    Rows without a task are a task of their own, the empty string; rows without a name declare
+    none.
     """
-    if task is None:
-        tasks, codes = [""], np.zeros(len(names), np.int32)
-    else:
-        tasks = [*task.texts(), ""]
-        codes = np.where(task.codes < 0, len(tasks) - 1, task.codes)
+    tasks = [""] if task is None else [*task.texts(), ""]
+    codes = np.zeros(len(names), np.int64) if task is None else task.codes % len(tasks)
     texts = names.texts()
-    found: dict[str, list[str]] = collections.defaultdict(list)
-    pairs, first = np.unique(
-        codes[names.codes >= 0].astype(np.int64) * len(texts) + names.codes[names.codes >= 0],
-        return_index=True,
-    )
+    named = names.codes >= 0
+    key = codes[named].astype(np.int64) * len(texts) + names.codes[named]
+    pairs, first = np.unique(key, return_index=True)
+    found: dict[str, list[str]] = {}
     for pair in pairs[np.argsort(first)].tolist():
-        found[tasks[pair // len(texts)]].append(texts[pair % len(texts)])
-    return dict(found), tasks, codes
+        found.setdefault(tasks[pair // len(texts)], []).append(texts[pair % len(texts)])
+    return found

@@ -7,6 +7,7 @@ from irtjax.io.files import quoted
 
 __all__ = [
     "ALIASES",
+    "BENCHMARK",
     "BENCHMARK_ALIASES",
     "CANONICAL",
     "ID_NAMES",
@@ -22,6 +23,7 @@ ALIASES = {
     "item": ("item", "question_id", "example_id", "doc_id"),
     "response": ("correct", "is_correct", "resp", "score", "outcome", "acc"),
 }
+BENCHMARK = "benchmark"
 BENCHMARK_ALIASES = ("dataset", "task", "subject", "category")
 ID_NAMES = frozenset(
     name for role in ("model", "item") for name in (CANONICAL[role], *ALIASES[role])
@@ -100,9 +102,9 @@ def _resolve(role: str, names: Sequence[str], path: object, override: str | None
             f"say which with --{role}-column"
         )
     if not candidates:
-        article = "an" if role == "item" else "a"
+        known = ", ".join((CANONICAL[role], *ALIASES[role]))
         raise InputError(
-            f"{path} has no {CANONICAL[role]} column or {article} {role} alias; name it with "
-            f"--{role}-column; columns: {listed(names)}"
+            f"{path} has no column for the {role} ({known}); name it with --{role}-column; "
+            f"columns: {listed(names)}"
         )
     return candidates[0]

@@ -146,7 +146,7 @@ def _duplicate(
     second = order[repeated + 1]
     k = int(np.argmin(second))
     one, two = int(seen[order[repeated[k]]]), int(seen[second[k]])
-    more = f" and {len(repeated) - 1:,} more pairs are repeated" if len(repeated) > 1 else ""
+    more = f"; {len(repeated):,} pairs are repeated" if len(repeated) > 1 else ""
     return (
         f"item {quoted(rows.item.text_at(one))} has two responses of model "
         f"{quoted(rows.model.text_at(one))} ({joined_places(rows.place(one), rows.place(two))})"

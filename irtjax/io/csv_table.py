@@ -64,8 +64,12 @@ def csv_header(path: Path) -> list[str]:
     Raises:
         InputError: nothing but blank lines, or what `csv_rows` refuses.
     """
-    for _, row in csv_rows(path):
-        return row
+    return _first_row(path)[1]
+
+
+def _first_row(path: Path) -> tuple[int, list[str]]:
+    for first in csv_rows(path):
+        return first
     raise InputError(f"{path} is empty")
 
 
@@ -75,12 +79,12 @@ def read_csv_table(path: Path) -> Table:
     Raises:
         InputError: empty, header only, repeated names, ragged rows, not UTF-8.
     """
-    names = csv_header(path)
+    line, names = _first_row(path)
     check_names(names, path)
     _refuse_header_only(path)
     has_quotes = _has_quotes(path)
     try:
-        table = _parse(path, names, has_quotes)
+        table = _parse(path, names, line - 1, has_quotes)
     except (pa.ArrowException, OSError, ValueError) as error:
         _explain_failure(path, len(names))
         raise InputError(f"cannot read {path}: {reason_of(error)}") from None
@@ -91,7 +95,7 @@ def read_csv_table(path: Path) -> Table:
     return Table(path, names, table.num_rows, table.column, functools.partial(_line_of_row, path))
 
 
-def _parse(path: Path, names: list[str], has_quotes: bool) -> pa.Table:
+def _parse(path: Path, names: list[str], n_blank: int, has_quotes: bool) -> pa.Table:
     # Typed in advance: Arrow would infer numbers (the id "007" would become 7) and dates.
     text = pa.dictionary(pa.int32(), pa.string())
     block = _BLOCK
@@ -100,7 +104,10 @@ def _parse(path: Path, names: list[str], has_quotes: bool) -> pa.Table:
             return pyarrow.csv.read_csv(
                 str(path),
                 read_options=pyarrow.csv.ReadOptions(
-                    column_names=names, skip_rows_after_names=1, block_size=block
+                    column_names=names,
+                    skip_rows=n_blank,  # Arrow would take a blank first line for the header
+                    skip_rows_after_names=1,
+                    block_size=block,
                 ),
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=delimiter_of(path), newlines_in_values=has_quotes

@@ -44,8 +44,7 @@ def json_lines(path: Path, pairs_hook: PairsHook | None = None) -> Iterator[tupl
                 ) from None
             if not isinstance(value, dict):
                 raise InputError(
-                    f"line {number} of {path} holds a {type(value).__name__}, not an object; "
-                    "write one object a line"
+                    f"line {number} of {path} holds no object; write one object a line"
                 )
             yield number, value
 

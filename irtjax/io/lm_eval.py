@@ -14,7 +14,7 @@ from irtjax.io.columns import listed
 from irtjax.io.files import Place, check_readable, quoted
 from irtjax.io.json_table import json_lines
 from irtjax.io.lm_eval_items import ItemNames
-from irtjax.io.lm_eval_runs import Run, find_runs, newest_runs
+from irtjax.io.lm_eval_runs import Run, elsewhere_note, find_runs, newest_runs
 from irtjax.io.options import Options, Part
 from irtjax.io.pyirt import json_text
 from irtjax.io.rows import Rows, explained
@@ -69,8 +69,10 @@ def read_lm_eval(paths: Sequence[Path], options: Options) -> tuple[Part, list[Pa
     """
     runs = find_runs(paths)
     older: list[Run] = []
+    notes: tuple[str, ...] = ()
     if options.runs == "newest":
         runs, older = newest_runs(runs)
+        notes = elsewhere_note(runs, older)
     samples = [_samples_of(run) for run in runs]
     choices: dict[str, Any] = {}
     choices["filter"] = choose(_filters(samples), options.filters, "filter")
@@ -78,7 +80,7 @@ def read_lm_eval(paths: Sequence[Path], options: Options) -> tuple[Part, list[Pa
     choices["metric"] = _choose_metrics(samples, options.metrics)
     if older:
         choices["older_runs_not_read"] = [str(run.path) for run in older]
-    return Part(_rows(samples, choices["metric"]), choices), [run.path for run in runs]
+    return Part(_rows(samples, choices["metric"]), choices, notes), [run.path for run in runs]
 
 
 def _samples_of(run: Run) -> _Samples:
@@ -94,6 +96,7 @@ def _samples_of(run: Run) -> _Samples:
         names = sample.get("metrics")
         if not isinstance(names, list):
             names = [name for name in sample if name not in _NOT_METRICS]
+        names = [name for name in names if isinstance(name, str)]
         samples.lines.append(line)
         samples.doc_ids.append(str(doc_id))
         samples.hashes.append(json_text(sample.get("doc_hash")))
@@ -124,36 +127,21 @@ def _of_filter(samples: _Samples, chosen: dict[str, str]) -> _Samples:
     return kept
 
 
-def _choose_metrics(samples: Sequence[_Samples], wanted: list[str]) -> dict[str, str]:
+def _choose_metrics(samples: Sequence[_Samples], wanted: Sequence[str]) -> dict[str, str]:
     """The metric of each task, among those that hold one value a sample."""
-    usable: dict[str, dict[str, None]] = {}
-    unusable: dict[str, dict[str, None]] = {}
+    single: dict[str, dict[str, None]] = {}
+    several: dict[str, dict[str, None]] = {}
     for each in samples:
-        single, several = (
-            usable.setdefault(each.run.task, {}),
-            unusable.setdefault(each.run.task, {}),
-        )
+        of_task = single.setdefault(each.run.task, {}), several.setdefault(each.run.task, {})
         for values in each.metrics:
             for name, value in values.items():
-                (single if _is_single(value) else several)[name] = None
-    candidates: dict[str, list[str]] = {}
-    for task, names in usable.items():
-        candidates[task] = [name for name in names if name not in unusable[task]]
-        if not candidates[task]:
-            raise InputError(
-                f"task {quoted(task)} has no metric with one value a sample; "
-                + (
-                    f"lists or pairs: {listed([*unusable[task]])}"
-                    if unusable[task]
-                    else "none at all"
-                )
-            )
-        asked = [name for name in wanted if name in unusable[task]]
-        if asked and not set(wanted) & set(candidates[task]):
-            raise InputError(
-                f"metric {quoted(asked[0])} of task {quoted(task)} holds a list or pair, not one "
-                f"value; choose with --metric among {listed(candidates[task])}"
-            )
+                of_task[0 if _is_single(value) else 1][name] = None
+    candidates = {
+        task: [name for name in names if name not in several[task]]
+        for task, names in single.items()
+    }
+    for task, names in candidates.items():
+        _refuse_lists(task, names, list(several[task]), wanted)
     chosen = choose(candidates, wanted, "metric")
     for each in samples:
         metric = chosen[each.run.task]
@@ -161,6 +149,21 @@ def _choose_metrics(samples: Sequence[_Samples], wanted: list[str]) -> dict[str,
             have = listed(list(each.metrics[0]))
             raise InputError(f"{each.run.path} has no metric {quoted(metric)}; it has {have}")
     return chosen
+
+
+def _refuse_lists(
+    task: str, names: Sequence[str], several: Sequence[str], wanted: Sequence[str]
+) -> None:
+    """Refuse a task without a metric of one value, and one whose list is what was asked for."""
+    if not names:
+        have = f"lists or pairs: {listed(several)}" if several else "it has none at all"
+        raise InputError(f"task {quoted(task)} has no metric with one value a sample; {have}")
+    asked = [name for name in wanted if name in several]
+    if asked and not set(wanted) & set(names):
+        raise InputError(
+            f"metric {quoted(asked[0])} of task {quoted(task)} holds a list or pair, not one "
+            f"value; choose with --metric among {listed(names)}"
+        )
 
 
 def _is_single(value: object) -> bool:

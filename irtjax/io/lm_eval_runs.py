@@ -9,7 +9,7 @@ from typing import NamedTuple
 from irtjax.errors import InputError
 from irtjax.io.files import one_line_errors, quoted
 
-__all__ = ["Run", "find_runs", "is_samples_file", "newest_runs"]
+__all__ = ["Run", "elsewhere_note", "find_runs", "is_samples_file", "newest_runs"]
 
 _SAMPLES = re.compile(
     r"samples_(?P<task>.+?)(_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?))?\.jsonl"
@@ -72,6 +72,20 @@ def newest_runs(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
             newest[key] = run
     kept = set(newest.values())
     return [run for run in runs if run in kept], [run for run in runs if run not in kept]
+
+
+def elsewhere_note(kept: Sequence[Run], older: Sequence[Run]) -> tuple[str, ...]:
+    """A warning where a run was left out for one in another folder: two models of one name?"""
+    folder = {(run.model, run.task): run.path.parent for run in kept}
+    elsewhere = [run for run in older if run.path.parent != folder[run.model, run.task]]
+    if not elsewhere:
+        return ()
+    run = elsewhere[0]
+    return (
+        f"{len(elsewhere):,} older runs stand in other folders than the newest, which alone is "
+        f"read, first {run.path} of model {quoted(run.model)}; if these are different models, "
+        "correct 'model_name' in their results file, else pass --runs all",
+    )
 
 
 def _run(path: Path) -> Run:

@@ -8,16 +8,15 @@ import pyarrow as pa
 
 from irtjax.errors import InputError
 from irtjax.io.coded import Coded
-from irtjax.io.columns import BENCHMARK_ALIASES
+from irtjax.io.columns import BENCHMARK, BENCHMARK_ALIASES
 from irtjax.io.files import joined_places, quoted
 from irtjax.io.rows import Rows
 
-__all__ = ["BENCHMARK", "OF_ITEMS", "Metadata", "split_metadata"]
+__all__ = ["OF_ITEMS", "Metadata", "split_metadata"]
 
-BENCHMARK = "benchmark"
+_HASH = "item_hash"
 # An item with two of these is two items with one id; `subject` and `category` may also name
 # something else (the test taker's field, a label that changed) and are then not the benchmark.
-_HASH = "item_hash"
 OF_ITEMS = (BENCHMARK, "dataset", "task", _HASH)
 _NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 

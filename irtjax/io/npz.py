@@ -95,6 +95,8 @@ def _responses(grid: Grid, path: Path) -> np.ndarray:
         raise InputError(f"'responses' of {path} holds {raw.dtype}, not numbers")
     if kind == "b":
         return np.ascontiguousarray(raw.astype(np.int8))
+    if kind in "iu" and raw.min() >= MISSING and raw.max() <= 1:
+        return np.ascontiguousarray(raw, np.int8)  # no copies of a large matrix
     is_missing = raw == MISSING
     if kind == "f":
         is_missing |= np.isnan(raw)
@@ -106,7 +108,6 @@ def _responses(grid: Grid, path: Path) -> np.ndarray:
             f"response {value} of {grid.explain(first)} is not in [0, 1]; "
             f"{int(np.count_nonzero(bad)):,} such values; missing is -1 or NaN in a NumPy file"
         )
-    if kind == "f":
-        is_binary = bool(np.all(is_missing | (raw == 0) | (raw == 1)))
-        raw = np.where(is_missing, MISSING, raw).astype(np.int8 if is_binary else np.float32)
-    return np.ascontiguousarray(raw.astype(raw.dtype if kind == "f" else np.int8, copy=False))
+    is_binary = bool(np.all(is_missing | (raw == 0) | (raw == 1)))
+    filled = np.where(is_missing, MISSING, raw)
+    return np.ascontiguousarray(filled, np.int8 if is_binary else np.float32)

@@ -20,8 +20,8 @@ from irtjax.io.wide import read_wide
 
 __all__ = ["read_responses"]
 
+# Long tables and lm-evaluation-harness files are read together: a task has one metric.
 _READERS: dict[str, Callable[[Path, Options], Part]] = {
-    "long": read_long,
     "wide": read_wide,
     "npz": read_npz,
     "pyirt": read_pyirt,
@@ -122,19 +122,19 @@ def read_responses(
 def _read_parts(
     paths: Sequence[Path], formats: Sequence[str], options: Options
 ) -> tuple[list[Part], list[Path]]:
-    """Read each file by its format; lm-evaluation-harness files together, for their runs."""
-    parts: list[Part] = []
-    files: list[Path] = []
+    """What each file holds, and the files read, in input order."""
+    long = [path for path, each in zip(paths, formats, strict=True) if each == "long"]
     harness = [path for path, each in zip(paths, formats, strict=True) if each == "lm-eval"]
+    read: dict[Path, tuple[Part, list[Path]]] = {}
+    for path, part in zip(long, read_long(long, options) if long else [], strict=True):
+        read[path] = part, [path]
+    if harness:
+        read[harness[0]] = read_lm_eval(harness, options)
     for path, each in zip(paths, formats, strict=True):
-        if each != "lm-eval":
-            parts.append(_READERS[each](path, options))
-            files.append(path)
-        elif path is harness[0]:
-            part, found = read_lm_eval(harness, options)
-            parts.append(part)
-            files.extend(found)
-    return parts, files
+        if each in _READERS:
+            read[path] = _READERS[each](path, options), [path]
+    found = [read[path] for path in paths if path in read]
+    return [part for part, _ in found], [file for _, files in found for file in files]
 
 
 def _merged_choices(parts: Sequence[dict[str, Any]], last: Any) -> dict[str, Any]:

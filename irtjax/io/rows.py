@@ -44,19 +44,6 @@ class Rows:
         """Which model, item and place a row is, in words."""
         return explained(self.model.text_at(row), self.item.text_at(row), self.place(row))
 
-    def take(self, index: np.ndarray) -> "Rows":
-        """The rows of a mask or index."""
-        number = np.arange(len(self))[index]
-        return dataclasses.replace(
-            self,
-            model=self.model.take(index),
-            item=self.item.take(index),
-            response=self.response[index],
-            weight=None if self.weight is None else self.weight[index],
-            columns={name: column.take(index) for name, column in self.columns.items()},
-            place=lambda row: self.place(int(number[row])),
-        )
-
 
 @dataclasses.dataclass(frozen=True)
 class Grid:

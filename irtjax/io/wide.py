@@ -162,7 +162,7 @@ class _Parser:
         bad = sorted(self._first)
         text, line = self._first[bad[0]]
         n_bad = int(self._n_bad[bad[0]])
-        several = f", and {n_bad - 1:,} more such values in it" if n_bad > 1 else ""
+        several = f" ({n_bad:,} such values)" if n_bad > 1 else ""
         others = ""
         if len(bad) > 1:
             others = f"; the same in {listed([columns[j] for j in bad[1:]])}"
@@ -174,7 +174,7 @@ class _Parser:
     def _remedy(self, line: int) -> str:
         if not self._layout.has_header:
             return "drop --no-header if the first line is a header" if line == 1 else "correct it"
-        if roles_found(self._layout.columns):
+        if roles_found([name.strip().lower() for name in self._layout.columns]):
             return (
                 "if this is a long table, name its columns with --model-column, --item-column "
                 "and --response-column; else drop the column"

@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,16 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
     Raises:
         InputError: the folder does not exist or cannot be written.
     """
-    target = Path(path)
-    with one_line_errors(target, "write"):
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.name}.", suffix=".tmp", dir=target.parent or "."
-        )
-        os.close(handle)
-        temporary = Path(name)
+    target = Path(os.path.realpath(path))
+    with one_line_errors(path, "write"):
+        if target.exists() and not target.is_file() and not target.is_dir():
+            yield Path(path)  # a pipe or device, like /dev/stdout, which nothing may replace
+            return
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
         try:
+            with open(temporary, "xb"):
+                pass
             yield temporary
-            # mkstemp makes it private; give it the rights that a plain open() would.
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)

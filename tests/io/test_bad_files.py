@@ -31,6 +31,13 @@ def test_header_only(save, refused, header, end):
     assert "no rows" in refused(save(header + end))
 
 
+@pytest.mark.parametrize("head", ["\n\n", "\r\n", "\ufeff", "\ufeff\n"])
+def test_lines_before_the_header(save, head):
+    assert list(read_responses(save(head + GOOD)).model_ids) == ["a", "b"]
+    assert list(read_pairs(save(head + GOOD))["model_id"]) == ["a", "b"]
+    assert read_responses(save(head + "model,q\na,1\n")).n_models == 1
+
+
 def test_parquet_without_rows(tmp_path, refused):
     frame = pd.DataFrame({"model_id": ["a"], "item_id": ["p"], "response": [1]})
     frame[:0].to_parquet(tmp_path / "r.parquet")

@@ -20,7 +20,7 @@ def test_duplicates_across_files_name_both(save, refused):
     two = save("model_id,item_id,response\nb,p,1\na,p,1\nb,p,1\n", "2.csv")
     message = refused([one, two])
     assert f"line 2 of {one} and line 3 of {two}" in message
-    assert "1 more pairs" in message
+    assert "2 pairs are repeated" in message
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from irtjax.errors import IrtjaxWarning
 from irtjax.io import read_responses
 
 T1, T2 = "2024-11-20T12-00-00.123456", "2024-12-01T08-30-00.000001"
@@ -95,7 +96,7 @@ def test_two_metrics_need_a_choice(harness, refused):
     message = refused(path)
     assert "'acc', 'acc_norm'" in message
     assert "--metric" in message
-    assert "1 more task" in message
+    assert "2 tasks have several" in message
     matrix = read_responses(path, metric="acc_norm,em")
     assert matrix.provenance.choices["metric"] == {"arc": "acc_norm", "squad": "em"}
     assert matrix.to_dense().tolist() == [[1, 1, 0]]
@@ -148,6 +149,13 @@ def test_the_newest_run_is_read(harness, refused):
     trials = read_responses(path, runs="all", duplicates="mean")
     assert trials.cells().response.tolist() == [0.5]
     assert trials.cells().weight.tolist() == [2]
+
+
+def test_an_older_run_in_another_folder_warns(harness):
+    harness([sample(0, 0.0)], folder="a", time=T1)
+    path = harness([sample(0, 1.0)], folder="b", time=T2)
+    with pytest.warns(IrtjaxWarning, match="--runs all"):
+        assert read_responses(path).to_dense().tolist() == [[1]]
 
 
 def test_two_runs_of_one_time_are_refused(harness, refused):

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 from irtjax.errors import IrtjaxWarning
-from irtjax.io import read_responses
+from irtjax.io import read_responses, write_json
 
 ROWS = "model_id,item_id,response\nb,007,1\na,007,0\nb,7,\na,x,1\n"
 
@@ -176,6 +177,23 @@ def test_several_files_and_globs(save, tmp_path, cells_of):
     assert cells_of(matrix) == {("a", "q1"): 1, ("a", "q2"): 0, ("b", "q3"): 1, ("b", "q1"): 0}
     assert [Path(name).name for name, _ in matrix.provenance.files] == ["1.csv", "2.csv"]
     assert len(matrix.provenance.choices["columns"]) == 2
+
+
+def test_files_keep_their_order_whatever_their_format(save):
+    one, three = save("model,item,acc\na,p,1\n", "1.csv"), save("model,item,acc\nc,p,1\n", "3.csv")
+    two = save("model,p\nb,1\n", "2.csv")
+    matrix = read_responses([one, two, three])
+    assert list(matrix.model_ids) == ["a", "b", "c"]
+    assert [Path(name).name for name, _ in matrix.provenance.files] == ["1.csv", "2.csv", "3.csv"]
+
+
+def test_provenance_is_json(save, tmp_path):
+    text = "model_id,item_id,response,metric,x\na,p,.5,acc,1\na,p,1,acc,2\na,q,1,em,3\n"
+    provenance = read_responses(
+        save(text), fractional="likelihood", duplicates="mean", metric="acc"
+    ).provenance
+    write_json({"choices": provenance.choices, "files": provenance.files}, tmp_path / "f.json")
+    assert json.loads((tmp_path / "f.json").read_text())["choices"] == dict(provenance.choices)
 
 
 def test_a_file_given_twice_is_read_once(save, tmp_path):

@@ -114,6 +114,18 @@ def test_case_11_two_metrics_or_filters_of_a_task_are_refused(save, refused, rol
     assert "'x'" in refused(save(text), **{role: "x"})
 
 
+def test_case_11_one_metric_in_all_files(save, refused):
+    head = "model_id,item_id,response,benchmark,metric\n"
+    one = save(f"{head}a,p,1,gsm,acc\n", "1.csv")
+    two = save(f"{head}b,p,0,gsm,acc\nb,p,17.5,gsm,bleu\n", "2.csv")
+    three = save("model_id,item_id,response,benchmark\nc,p,1,gsm\n", "3.csv")
+    assert "'acc', 'bleu'" in refused([one, two, three])
+    matrix = read_responses([one, two, three], metric="acc")
+    assert matrix.to_dense().tolist() == [[1], [0], [1]]
+    assert matrix.provenance.choices["rows_of_other_metrics"] == 1
+    assert "'17.5'" in refused([one, two], metric="bleu")
+
+
 def test_metric_without_such_a_column_is_refused(save, refused):
     message = refused(save("model_id,item_id,response\na,p,1\n"), metric="acc")
     assert "--metric" in message

@@ -69,7 +69,7 @@ def test_every_column_that_is_not_01_is_named(save, refused):
     message = refused(save("model,age,q1,sex\na,34,1,f\nb,40,0,m\n"))
     assert "'age'" in message
     assert "'sex'" in message
-    assert "1 more such value" in message
+    assert "2 such values" in message
 
 
 def test_a_first_column_of_responses_is_no_id(save, refused):

@@ -95,6 +95,19 @@ def test_a_folder_that_does_not_exist(tmp_path):
         write_json({}, tmp_path)
 
 
+def test_a_link_stays_and_a_pipe_is_written_to(tmp_path):
+    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
+    write_json({"a": 1}, tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "target.json").read_text()) == {"a": 1}
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_table(pd.DataFrame({"a": [1]}), tmp_path / "pipe")
+    assert os.read(reader, 100) == b"a\n1\n"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_files_have_the_usual_rights(tmp_path):
     write_json({}, tmp_path / "f.json")
     (tmp_path / "plain").write_text("")
