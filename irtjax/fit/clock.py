@@ -6,7 +6,6 @@ import jax
 __all__ = ["compile_seconds"]
 
 _EVENTS = (
-    "/jax/core/compile/jaxpr_trace_duration",
     "/jax/core/compile/jaxpr_to_mlir_module_duration",
     "/jax/core/compile/backend_compile_duration",
 )
@@ -24,10 +23,10 @@ def _listen() -> None:
 
 
 def compile_seconds() -> float:
-    """Seconds this process has spent in tracing, lowering and compiling since the first call.
+    """Seconds this process has spent in lowering and compiling since the first call.
 
-    Take the difference of two calls. Nested traces count once for each level, so that the sum can
-    exceed the wall time a little.
+    Take the difference of two calls. Tracing is not counted: its events nest and would count
+    twice.
     """
     _listen()
     return _total

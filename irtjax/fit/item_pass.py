@@ -107,17 +107,14 @@ def seen_by_block(view: BlockView, context: PassContext) -> FixedSide:
     return FixedSide(context.design, offset, asymptotes, context.n_nodes)
 
 
-def item_priors(view: BlockView, context: PassContext) -> list[ItemPrior]:
-    """Prior of the block's items under each component."""
-    return [
-        ItemPrior(
-            context.prior_mean[c][:, view.group],
-            context.precision[c][:, view.group],
-            context.log_determinant[c][view.group],
-            context.is_free,
-        )
-        for c in range(context.prior_mean.shape[0])
-    ]
+def item_priors(view: BlockView, context: PassContext) -> ItemPrior:
+    """Prior of the block's items, components first."""
+    return ItemPrior(
+        context.prior_mean[:, :, view.group],
+        context.precision[:, :, view.group],
+        context.log_determinant[:, view.group],
+        context.is_free,
+    )
 
 
 def renew_items(
@@ -135,39 +132,33 @@ def _renew_block(
 ) -> tuple[BlockSums, ItemPosteriors]:
     fixed = seen_by_block(view, context)
     priors = item_priors(view, context)
-    renewed = [
-        update_posterior(view.data, fixed, prior, Posterior(mean, covariance))
-        for prior, mean, covariance in zip(priors, old.mean, old.covariance, strict=True)
-    ]
-    bounds = jnp.stack(
-        [
-            evidence(view.data, fixed, prior, posterior)
-            for prior, posterior in zip(priors, renewed, strict=True)
-        ]
-    )
+
+    def renew(component: tuple[ItemPrior, Posterior]) -> tuple[Posterior, Array]:
+        prior, posterior = component
+        renewed = update_posterior(view.data, fixed, prior, posterior)
+        return renewed, evidence(view.data, fixed, prior, renewed)
+
+    def summed(component: tuple[ItemPrior, Posterior, Array]) -> tuple:
+        prior, posterior, share = component
+        cells = expected_cells(view.data, fixed, posterior)
+        cells = jax.tree.map(lambda leaf: leaf * share, cells)
+        effects = None
+        if fixed.offset is not None:
+            effects = effect_statistics(cells, view.in_slot, posterior)
+        models = model_statistics(cells, fixed, posterior)
+        return models, effects, _moments(view, prior, posterior, cells, share)
+
+    # A loop over components, not an unrolled one: compilation does not grow with their number.
+    renewed, bounds = jax.lax.map(renew, (priors, Posterior(old.mean, old.covariance)))
     bounds = bounds + context.log_weight[:, view.group]
     share = jax.nn.softmax(bounds, axis=0)
     bound = jnp.sum(jnp.where(view.is_item, jax.nn.logsumexp(bounds, axis=0), 0))
-    models, effects, moments = None, None, []
-    for prior, posterior, part in zip(priors, renewed, share, strict=True):
-        cells = expected_cells(view.data, fixed, posterior)
-        cells = jax.tree.map(lambda leaf, part=part: leaf * part, cells)
-        models = _plus(models, model_statistics(cells, fixed, posterior))
-        if fixed.offset is not None:
-            effects = _plus(effects, effect_statistics(cells, view.in_slot, posterior))
-        moments.append(_moments(view, prior, posterior, cells, part))
-    new = ItemPosteriors(
-        jnp.stack([posterior.mean for posterior in renewed]),
-        jnp.stack([posterior.covariance for posterior in renewed]),
-        share,
-    )
-    # Components become the second axis: slots, and then groups, stay first.
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *moments)
-    return BlockSums((models, bound), (effects, stacked)), new
-
-
-def _plus(total, part):  # type: ignore[no-untyped-def]
-    return part if total is None else jax.tree.map(jnp.add, total, part)
+    models, effects, moments = jax.lax.map(summed, (priors, renewed, share))
+    models, effects = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), (models, effects))
+    # Slots, and then groups, are the first axis of what is summed by group.
+    moments = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), moments)
+    new = ItemPosteriors(renewed.mean, renewed.covariance, share)
+    return BlockSums((models, bound), (effects, moments)), new
 
 
 def _moments(

@@ -1,6 +1,7 @@
 """`marginal-items`: variational EM with the items random and the models parameters (DESIGN 4.1)."""
 
 import dataclasses
+import functools
 from typing import TypeVar
 
 import jax
@@ -103,6 +104,7 @@ class MarginalItems:
     name = "marginal-items"
     objective_name = "elbo"
 
+    @functools.partial(jax.jit, static_argnums=(0, 2, 3))
     def init(self, blocks: Blocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> State:
         """Abilities from the singular vectors of the centred matrix, items from their means."""
         ability, is_scored = start_abilities(blocks, spec.dims, key)
@@ -148,13 +150,14 @@ class MarginalItems:
 
     def finish(self, blocks: Blocks, state: State) -> Estimates:
         """Estimates in the canonical frame, with their errors."""
-        accuracy = np.asarray(jax.jit(model_accuracy)(blocks))
+        accuracy = np.asarray(model_accuracy(blocks))
         collapsed = collapse(state.items)
         rotation = canonical_rotation(
             item_slopes(blocks, collapsed), np.asarray(state.outer.ability), accuracy
         )
-        return jax.jit(self._estimates)(blocks, state, rotation.astype(accuracy.dtype))
+        return self._estimates(blocks, state, rotation.astype(accuracy.dtype))
 
+    @functools.partial(jax.jit, static_argnums=0)
     def _estimates(
         self, blocks: Blocks, state: State, rotation: Float[Array, "dims dims"]
     ) -> Estimates:

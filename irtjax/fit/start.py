@@ -84,6 +84,7 @@ def _apply(
     return product, right, seen
 
 
+@jax.jit
 def model_accuracy(blocks: Blocks) -> Float[Array, " models"]:
     """Weighted mean response of each model, NaN without responses."""
 
