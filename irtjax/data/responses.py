@@ -52,7 +52,7 @@ class ResponseMatrix:
     Attributes:
         model_ids: strings, in order of first appearance.
         item_ids: strings, in order of first appearance.
-        dense: int8 (0, 1) or float32 (fractions), models x items, -1 where missing; None when sparse.
+        dense: int8 (0, 1) or float32 (fractions), models x items, -1 where missing; None if sparse.
         dense_weight: float32 models x items, or None when every weight is 1.
         sparse: the observed cells when too few for a dense matrix, else None.
         item_metadata: one row an item, in item order.
@@ -355,7 +355,7 @@ def _refuse_repeated(cells: Cells, models: np.ndarray, items: np.ndarray) -> Non
         k = int(np.flatnonzero(same)[0])
         raise InputError(
             f"item {items[cells.item_index[k]]!r} has two responses of model "
-            f"{models[cells.model_index[k]]!r}; combine them first (mean with weight, first or last)"
+            f"{models[cells.model_index[k]]!r}; combine them first (mean with weight, first, last)"
         )
 
 

@@ -1,32 +1,30 @@
 """`fit`: from a response matrix to abilities and item parameters."""
 
-import dataclasses
-import importlib.metadata
-import platform
+import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from irtjax.compiler_check import require_correct_compiler
-from irtjax.data.blocks import Blocks, make_blocks
+from irtjax.data.blocks import make_blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError, IrtjaxWarning
-from irtjax.fit.assemble import describe_dims, fitted_parameters
+from irtjax.fit.assemble import fitted_parameters
 from irtjax.fit.checkpoints import Checkpoints, fingerprint
 from irtjax.fit.clock import compile_seconds
-from irtjax.fit.driver import Look, Progress, Status, drive
+from irtjax.fit.driver import Look, Progress, drive
 from irtjax.fit.marginal_items import MarginalItems
+from irtjax.fit.report import clustered_note, fit_report, plain_settings
 from irtjax.fit.result import FitResult
-from irtjax.fit.validation import check_responses, data_warnings
+from irtjax.fit.validation import check_responses
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, items_mesh, place
 
-__all__ = ["ESTIMATORS", "ITEM_DISTRIBUTIONS", "fit"]
+__all__ = ["ESTIMATORS", "ITEM_DISTRIBUTIONS", "check_settings", "fit"]
 
 ESTIMATORS = ("auto", "marginal-items")
 ITEM_DISTRIBUTIONS = ("normal", "mixture")
@@ -85,9 +83,10 @@ def fit(
     """
     spec = spec or ModelSpec()
     priors = priors or Priors()
-    _check_settings(estimator, item_distribution, components, max_steps)
+    check_settings(estimator, item_distribution, components, max_steps)
     check_responses(data, spec)
-    codes, group_names = (None, [""]) if group is None else data.groups(group)
+    clusters = group or _cluster_column(data)
+    codes, cluster_names = (None, [""]) if clusters is None else data.groups(clusters)
     require_correct_compiler()
     started, compiled = time.perf_counter(), compile_seconds()
     chosen = MarginalItems(
@@ -95,105 +94,85 @@ def fit(
         n_components=components if item_distribution == "mixture" else 1,
         n_nodes=next(nodes for most, nodes in _NODES if data.n_models < most),
     )
+    settings = {
+        "family": spec.family,
+        "dims": spec.dims,
+        "group": group,
+        "seed": seed,
+        "settings": plain_settings(chosen),
+        "priors": plain_settings(priors),
+    }
     mesh = items_mesh(devices)
     blocks, layout = make_blocks(data, codes, n_shards=mesh.size)
     blocks = place(blocks, mesh, BLOCKED)
     with jax.set_mesh(mesh):
-        state, progress = _run(
-            chosen, blocks, spec, priors, seed, data, group, max_steps, checkpoints, on_look
+        state = chosen.init(blocks, spec, priors, jax.random.key(seed))
+        mark = settings | {"blocks": list(blocks.response.shape)}
+        saver = _Saver(checkpoints, mark if checkpoints is None else fingerprint(data, mark))
+        state, progress = saver.start(state)
+        look = Look(max_steps=max_steps)
+        on_each_look = functools.partial(saver.look, on_look)
+        state, progress = drive(
+            chosen, blocks, state, look=look, progress=progress, on_look=on_each_look
         )
-        estimates = chosen.finish(blocks, state)
-        jax.block_until_ready(estimates)
+        estimates = jax.block_until_ready(chosen.finish(blocks, state))
     compiled = compile_seconds() - compiled
-    parameters = fitted_parameters(estimates, layout)
-    dims, dim_warnings = describe_dims(parameters, data.model_ids)
-    notes = [*data.provenance.warnings, *data_warnings(data), *dim_warnings]
-    assert progress.status is not None
-    if progress.status is not Status.converged:
-        notes.append(f"{progress.status.name}: {progress.reason}")
-    for note in notes:
+    n_groups = 1 if group is None else len(cluster_names)
+    parameters = fitted_parameters(estimates, layout, n_groups)
+    report = fit_report(
+        data,
+        parameters,
+        progress,
+        settings
+        | {
+            "groups": cluster_names if group is not None else [],
+            "estimator": chosen.name,
+            "estimator_reason": _reason(estimator, data),
+            "item_distribution": item_distribution,
+            "log_likelihood_is": chosen.objective_name,
+            "clustered_se": clustered_note(parameters, clusters, len(cluster_names)),
+            "n_devices": mesh.size,
+            "compile_seconds": compiled,
+            "fit_seconds": max(time.perf_counter() - started - compiled, 0.0),
+        },
+    )
+    for note in report["warnings"]:
         warnings.warn(note, IrtjaxWarning, stacklevel=2)
-    objective = progress.trace.objective[-1] if progress.trace.objective else float("nan")
-    report = {
-        "versions": _versions(),
-        "inputs": [{"path": path, "sha256": digest} for path, digest in data.provenance.files],
-        "choices": dict(data.provenance.choices),
-        "seed": seed,
-        "family": spec.family,
-        "dims": spec.dims,
-        "group": group,
-        "groups": group_names if group is not None else [],
-        "estimator": chosen.name,
-        "estimator_reason": _reason(estimator, data),
-        "item_distribution": item_distribution,
-        "settings": _plain(dataclasses.asdict(chosen)),
-        "priors": _plain(dataclasses.asdict(priors)),
-        "status": progress.status.name,
-        "reason": progress.reason,
-        "n_models": data.n_models,
-        "n_items": data.n_items,
-        "n_responses": data.n_responses,
-        "n_steps": progress.n_steps,
-        "log_likelihood": objective,
-        "log_likelihood_is": chosen.objective_name,
-        "dimensions": dims,
-        "clustered_se": _clustered_note(
-            np.asarray(parameters.ability_se_clustered), len(group_names)
-        ),
-        "warnings": notes,
-        "compile_seconds": compiled,
-        "fit_seconds": max(time.perf_counter() - started - compiled, 0.0),
-        "trace": dataclasses.asdict(progress.trace),
-        "n_devices": mesh.size,
-    }
     return FitResult(data, spec, parameters, group, report)
 
 
-def _run(
-    estimator: MarginalItems,
-    blocks: Blocks,
-    spec: ModelSpec,
-    priors: Priors,
-    seed: int,
-    data: ResponseMatrix,
-    group: str | None,
-    max_steps: int,
-    checkpoints: Checkpoints | None,
-    on_look: Callable[[Progress], None] | None,
-) -> tuple[Any, Progress]:
-    """Start or resume, and drive to the end."""
-    state = estimator.init(blocks, spec, priors, jax.random.key(seed))
-    progress, last_saved, mark = Progress(), 0, {}
-    if checkpoints is not None:
-        settings = {
-            "settings": _plain(dataclasses.asdict(estimator)),
-            "priors": _plain(dataclasses.asdict(priors)),
-            "family": spec.family,
-            "dims": spec.dims,
-            "group": group,
-            "seed": seed,
-            "blocks": list(blocks.response.shape),
-        }
-        mark = fingerprint(data, settings)
-        if checkpoints.resume:
-            state, progress = checkpoints.restore(state, mark)
-            last_saved = progress.n_steps
+class _Saver:
+    """Resumes from the checkpoints of a fit, and saves its state when due."""
 
-    def look(state: Any, progress: Progress) -> None:
-        nonlocal last_saved
-        if checkpoints is not None:
-            last_saved = checkpoints.save_if_due(state, progress, last_saved, mark)
+    def __init__(self, checkpoints: Checkpoints | None, mark: dict[str, Any]) -> None:
+        self.checkpoints = checkpoints
+        self.mark = mark
+        self.last_saved = 0
+
+    def start(self, state: Any) -> tuple[Any, Progress]:
+        if self.checkpoints is None or not self.checkpoints.resume:
+            return state, Progress()
+        state, progress = self.checkpoints.restore(state, self.mark)
+        self.last_saved = progress.n_steps
+        return state, progress
+
+    def look(
+        self, on_look: Callable[[Progress], None] | None, state: Any, progress: Progress
+    ) -> None:
+        if self.checkpoints is not None:
+            self.last_saved = self.checkpoints.save_if_due(
+                state, progress, self.last_saved, self.mark
+            )
         if on_look is not None:
             on_look(progress)
 
-    return drive(
-        estimator, blocks, state, look=Look(max_steps=max_steps), progress=progress, on_look=look
-    )
 
+def check_settings(estimator: str, item_distribution: str, components: int, max_steps: int) -> None:
+    """Refuse settings of `fit` that are not known or out of range, before any data are read.
 
-def _check_settings(
-    estimator: str, item_distribution: str, components: int, max_steps: int
-) -> None:
+    Raises:
+        InputError: one line says which and what is allowed.
+    """
     if estimator not in ESTIMATORS:
         raise InputError(
             f"estimator {estimator!r} is not known; use one of {', '.join(ESTIMATORS)}"
@@ -218,18 +197,7 @@ def _reason(estimator: str, data: ResponseMatrix) -> str:
     )
 
 
-def _clustered_note(clustered: np.ndarray, n_groups: int) -> str:
-    if np.all(np.isnan(clustered)):
-        return f"empty: needs responses in at least 8 groups, there are {n_groups} (see --group)"
-    return "sandwich over groups, factor G / (G - 1)"
-
-
-def _versions() -> dict[str, str]:
-    names = ("irtjax", "jax", "jaxlib", "numpy", "pandas", "orbax-checkpoint")
-    versions = {name: importlib.metadata.version(name) for name in names}
-    return versions | {"python": platform.python_version(), "backend": jax.default_backend()}
-
-
-def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    """Tuples as lists, as JSON gives them back."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
+def _cluster_column(data: ResponseMatrix) -> str | None:
+    """Without `group`, items are clustered by their benchmark if every item has one."""
+    column = data.item_metadata.get("benchmark")
+    return None if column is None or column.isna().any() else "benchmark"

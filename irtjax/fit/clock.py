@@ -1,6 +1,7 @@
 """How long compilation took, from JAX's own events."""
 
 import functools
+
 import jax
 
 __all__ = ["compile_seconds"]

@@ -125,7 +125,7 @@ def expected_cells(data: BlockData, fixed: FixedSide, posterior: Posterior) -> C
 def evidence(
     data: BlockData, fixed: FixedSide, prior: ItemPrior, posterior: Posterior
 ) -> Float[Array, " items"]:
-    """Each item's part of the evidence lower bound: expected log-likelihood minus KL to the prior."""
+    """Each item's part of the evidence bound: expected log-likelihood minus KL to the prior."""
     mean, variance = logit_moments(fixed, posterior)
     cells = normal_expectation(
         lambda logit: log_likelihood(logit, data.response, fixed.asymptotes),

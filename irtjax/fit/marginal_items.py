@@ -92,7 +92,9 @@ class MarginalItems:
     """Gaussian variational EM: items are integrated out, models are estimated.
 
     Args:
-        has_effects: estimate model x group effects (with more than one group).
+        has_effects: estimate model x group effects (with more than one group) and one item
+            distribution a group; without, all groups share one distribution and only the
+            clustered errors see them.
         n_components: normals in each group's item distribution; 1 is the normal distribution.
         n_nodes: Gauss-Hermite nodes for the expectations over a logit.
     """
@@ -174,7 +176,7 @@ class MarginalItems:
         total, groups = uncertainty_sums(blocks, items, self.context(rotated))
         asymptotes, errors = outer.asymptotes, None
         if asymptotes is not None:
-            errors = asymptote_errors(groups, asymptotes)
+            errors = asymptote_errors(groups if self.has_effects else _pooled(groups), asymptotes)
         return Estimates(
             outer.ability,
             ability_errors(total, groups, outer.effect, outer.effect_variance),
@@ -200,8 +202,9 @@ class MarginalItems:
         )
 
     def _move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
-        """All parameters but the items after one step, and the change of frame that goes with it."""
+        """All parameters but the items after one step, and the change of frame with it."""
         outer, priors = state.outer, state.priors
+        moments = result.moments if self.has_effects else _pooled(result.moments)
         is_free = free_coordinates(state.spec)
         ability, effect = step_models(outer.ability, outer.effect, outer.effect_variance, result)
         variance, asymptotes = outer.effect_variance, outer.asymptotes
@@ -209,8 +212,8 @@ class MarginalItems:
             information = result.effects.information
             variance = update_effect_variance(effect.T, information, variance, priors)
         if asymptotes is not None:
-            asymptotes = update_asymptotes(asymptotes, result.moments, priors)
-        distribution = update_distribution(outer.distribution, result.moments, priors, is_free)
+            asymptotes = update_asymptotes(asymptotes, moments, priors)
+        distribution = update_distribution(outer.distribution, moments, priors, is_free)
         ability, matrix = standardise(ability, state.is_scored, outer.ability)
         shift = jnp.zeros_like(distribution.mean[:, 0])
         if effect is not None:
@@ -226,6 +229,15 @@ def item_slopes(blocks: Blocks, collapsed: ItemPosteriors) -> np.ndarray:
     """Slopes of the real items (no padding), on the host, in the order of the blocks."""
     slope = np.asarray(collapsed.mean[:, 0, :-1]).transpose(0, 2, 1)
     return slope[np.asarray(blocks.is_item)]
+
+
+def _pooled(sums: _T) -> _T:
+    """Sums over groups, repeated for each group."""
+
+    def repeat(leaf: Array) -> Array:
+        return jnp.broadcast_to(jnp.sum(leaf, axis=0, keepdims=True), leaf.shape)
+
+    return jax.tree.map(repeat, sums)
 
 
 def _start_asymptotes(

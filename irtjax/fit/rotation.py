@@ -1,4 +1,4 @@
-"""The canonical frame: varimax, dims ordered by explained variance, abilities that rise with accuracy."""
+"""The canonical frame: varimax, dims by explained variance, abilities that rise with accuracy."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ SCALE = 1.702
 
 
 def loadings(slope: np.ndarray) -> np.ndarray:
-    """`slope_k / sqrt(1.702^2 + |slope|^2)`: correlation of the item's latent response with each dim.
+    """`slope_k / sqrt(1.702^2 + |slope|^2)`: correlation of the latent response with each dim.
 
     Args:
         slope: items x dims, for uncorrelated abilities with sd 1.

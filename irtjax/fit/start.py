@@ -29,7 +29,7 @@ _ITERATIONS = 8
 
 
 def free_coordinates(spec: ModelSpec) -> tuple[bool, ...]:
-    """Which coordinates of an item `(slope, intercept)` are its own: all, or (1PL) the intercept."""
+    """Which coordinates of `(slope, intercept)` are an item's own: all, or (1PL) the intercept."""
     return (*(not spec.has_common_slope for _ in range(spec.dims)), True)
 
 

@@ -1,6 +1,7 @@
 """Prior settings of the estimators, each with its default and the reason for it."""
 
 import dataclasses
+import math
 
 from irtjax.errors import InputError
 
@@ -34,9 +35,17 @@ class Priors:
     infeasibility: tuple[float, float] = (2.0, 18.0)
 
     def __post_init__(self) -> None:
-        for name in ("mean_weight", "covariance_weight", "covariance_floor", "trace_penalty"):
-            if not getattr(self, name) >= 0:
+        for name in (
+            "mean_weight",
+            "covariance_weight",
+            "share_weight",
+            "covariance_floor",
+            "trace_penalty",
+        ):
+            if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"prior {name} must be at least 0, not {getattr(self, name)!r}")
+        if not 0 < self.effect_variance < math.inf:
+            raise InputError(f"prior effect_variance must be above 0, not {self.effect_variance!r}")
         for name in ("guessing", "infeasibility"):
             if min(getattr(self, name)) < 1:
                 raise InputError(

@@ -1,0 +1,119 @@
+"""The report of a fit: what `fit.json` holds."""
+
+import dataclasses
+import importlib.metadata
+import platform
+from typing import Any
+
+import jax
+import numpy as np
+
+from irtjax.data.responses import ResponseMatrix
+from irtjax.fit.driver import Progress, Status
+from irtjax.fit.result import FittedParameters
+from irtjax.fit.rotation import loadings
+from irtjax.fit.uncertainty import FEWEST_CLUSTERS
+from irtjax.fit.validation import data_warnings
+
+__all__ = ["clustered_note", "fit_report", "plain_settings"]
+
+# A dim in which one model holds this share of the abilities' variance describes that model alone
+# (a Heywood case); with 12 equal models a share is 1/12.
+_ONE_MODEL_SHARE = 0.6
+
+
+def fit_report(
+    data: ResponseMatrix,
+    parameters: FittedParameters,
+    progress: Progress,
+    settings: dict[str, Any],
+) -> dict[str, Any]:
+    """Everything there is to know of a fit beside its estimates, in what JSON can hold.
+
+    Args:
+        data: the responses, with their provenance.
+        parameters: the estimates.
+        progress: how the loop ended, and its trace.
+        settings: what the caller chose and measured; taken over as it is.
+
+    Returns:
+        A dictionary; `warnings` holds one sentence each.
+    """
+    assert progress.status is not None
+    dims, notes = _describe_dims(parameters, data.model_ids)
+    notes = [*data.provenance.warnings, *data_warnings(data), *notes]
+    if progress.status is not Status.converged:
+        notes.append(f"{progress.status.name}: {progress.reason}")
+    objective = progress.trace.objective
+    return {
+        "versions": _versions(),
+        "inputs": [{"path": path, "sha256": digest} for path, digest in data.provenance.files],
+        "choices": dict(data.provenance.choices),
+        **settings,
+        "status": progress.status.name,
+        "reason": progress.reason,
+        "n_models": data.n_models,
+        "n_items": data.n_items,
+        "n_responses": data.n_responses,
+        "n_steps": progress.n_steps,
+        "log_likelihood": objective[-1] if objective else float("nan"),
+        "dimensions": dims,
+        "warnings": notes,
+        "trace": dataclasses.asdict(progress.trace),
+    }
+
+
+def plain_settings(settings: Any) -> dict[str, Any]:
+    """A dataclass as JSON gives it back: tuples are lists."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in dataclasses.asdict(settings).items()
+    }
+
+
+def clustered_note(parameters: FittedParameters, clusters: str | None, n_clusters: int) -> str:
+    """What the clustered standard errors are, or why they are empty."""
+    if clusters is None:
+        return "empty: no benchmark column and no group to cluster the items by"
+    if np.all(np.isnan(parameters.ability_se_clustered)):
+        return (
+            f"empty: needs responses in at least {FEWEST_CLUSTERS} clusters of {clusters!r}, "
+            f"there are {n_clusters}"
+        )
+    return f"sandwich over clusters of {clusters!r}, factor G / (G - 1)"
+
+
+def _versions() -> dict[str, str]:
+    names = ("irtjax", "jax", "jaxlib", "numpy", "pandas", "orbax-checkpoint")
+    versions = {name: importlib.metadata.version(name) for name in names}
+    return versions | {"python": platform.python_version(), "backend": jax.default_backend()}
+
+
+def _describe_dims(
+    parameters: FittedParameters, model_ids: np.ndarray
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Explained variance of each dim and which are carried by one model, with warnings."""
+    mean = np.sum(parameters.share[:, :, None] * parameters.mean, axis=1)
+    explained = np.mean(loadings(mean[:, :-1].astype(np.float64)) ** 2, axis=0)
+    ability = np.asarray(parameters.ability, np.float64)
+    share = ability**2 / np.maximum(np.sum(ability**2, axis=0), 1e-12)
+    dims, warnings = [], []
+    for k in range(ability.shape[1]):
+        top = int(np.argmax(share[:, k]))
+        flags = ""
+        if len(model_ids) > 2 and share[top, k] > _ONE_MODEL_SHARE:
+            flags = "one_model"
+            warnings.append(
+                f"dim {k + 1} is carried by one model ({model_ids[top]!r}, {share[top, k]:.0%} of "
+                "its variance): it describes that model, not an ability; use fewer dims"
+            )
+        dims.append(
+            {
+                "name": f"dim{k + 1}",
+                "explained_variance": float(explained[k]),
+                "top_model": str(model_ids[top]),
+                "top_model_share": float(share[top, k]),
+                "flags": flags,
+            }
+        )
+    return dims, warnings
