@@ -1,5 +1,7 @@
 """The canonical frame: varimax, dims by explained variance, abilities that rise with accuracy."""
 
+import itertools
+
 import numpy as np
 
 __all__ = ["SCALE", "canonical_rotation", "loadings", "varimax"]
@@ -20,32 +22,44 @@ def loadings(slope: np.ndarray) -> np.ndarray:
     return slope / np.sqrt(SCALE**2 + np.sum(slope**2, axis=1, keepdims=True))
 
 
-def varimax(matrix: np.ndarray, *, max_steps: int = 500, tolerance: float = 1e-10) -> np.ndarray:
+def varimax(matrix: np.ndarray, *, max_sweeps: int = 100, tolerance: float = 1e-9) -> np.ndarray:
     """Rotation R that maximises the variance of the squared entries of `matrix R` (Kaiser 1958).
 
-    Each step is a singular value decomposition of a dims x dims matrix and costs O(items dims^2).
+    Each pair of dims in turn is rotated by the angle that is best for it, in closed form: with
+    `u = x^2 - y^2` and `v = 2 x y`, `tan 4 phi` is the covariance of u and v over half the
+    difference of their variances. The usual iteration of singular value decompositions stops
+    wherever the gradient is 0, also at a minimum: it leaves perfect simple structure turned by 45
+    degrees as it is, and turned by 22.5 degrees it alternates between two frames.
 
     Args:
         matrix: items x dims.
-        max_steps: most steps.
-        tolerance: stop when the criterion gains less than this share.
+        max_sweeps: most rounds over all pairs.
+        tolerance: stop when no pair turns by more than this, radians.
 
     Returns:
-        dims x dims, orthogonal.
+        dims x dims, orthogonal with determinant 1.
     """
-    n_items, dims = matrix.shape
-    matrix = matrix.astype(np.float64)
-    rotation = np.eye(dims)
-    before = 0.0
-    for _ in range(max_steps):
-        rotated = matrix @ rotation
-        cubic = rotated**3 - rotated * (np.sum(rotated**2, axis=0) / n_items)
-        left, values, right = np.linalg.svd(matrix.T @ cubic)
-        rotation = left @ right
-        if values.sum() <= before * (1 + tolerance):
+    dims = matrix.shape[1]
+    rotated, rotation = matrix.astype(np.float64), np.eye(dims)
+    for _ in range(max_sweeps):
+        largest = 0.0
+        for k, l in itertools.combinations(range(dims), 2):
+            angle = _best_angle(rotated[:, k], rotated[:, l])
+            largest = max(largest, abs(angle))
+            cosine, sine = np.cos(angle), np.sin(angle)
+            turn = np.array([[cosine, -sine], [sine, cosine]])
+            rotated[:, [k, l]] = rotated[:, [k, l]] @ turn
+            rotation[:, [k, l]] = rotation[:, [k, l]] @ turn
+        if largest <= tolerance:
             break
-        before = values.sum()
     return rotation
+
+
+def _best_angle(x: np.ndarray, y: np.ndarray) -> float:
+    """Angle, within +-45 degrees, at which two dims together are simplest."""
+    u, v = x**2 - y**2, 2 * x * y
+    u, v = u - u.mean(), v - v.mean()
+    return float(np.arctan2(2 * (u @ v), u @ u - v @ v)) / 4
 
 
 def canonical_rotation(slope: np.ndarray, ability: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
