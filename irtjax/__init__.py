@@ -6,19 +6,25 @@
 20
 """
 
+import importlib
 import importlib.metadata
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from irtjax.data.responses import Cells, ResponseMatrix
-from irtjax.data.simulate import simulate
-from irtjax.data.splits import holdout
-from irtjax.data.tables import lsat6, lsat7
-from irtjax.errors import InputError, IrtjaxWarning
-from irtjax.fit.api import fit
-from irtjax.fit.checkpoints import Checkpoints
-from irtjax.fit.result import FitResult
-from irtjax.io import read_responses, write_responses
-from irtjax.model.priors import Priors
-from irtjax.model.spec import ModelSpec
+if TYPE_CHECKING:
+    from irtjax.data.responses import Cells, ResponseMatrix
+    from irtjax.data.simulate import simulate
+    from irtjax.data.splits import holdout
+    from irtjax.data.tables import lsat6, lsat7
+    from irtjax.errors import InputError, IrtjaxWarning
+    from irtjax.evaluate.heldout import evaluate_heldout
+    from irtjax.fit.api import fit
+    from irtjax.fit.checkpoints import Checkpoints
+    from irtjax.fit.result import FitResult
+    from irtjax.io import read_responses, write_responses
+    from irtjax.model.priors import Priors
+    from irtjax.model.spec import ModelSpec
 
 __version__ = importlib.metadata.version("irtjax")
 
@@ -31,6 +37,7 @@ __all__ = [
     "ModelSpec",
     "Priors",
     "ResponseMatrix",
+    "evaluate_heldout",
     "fit",
     "holdout",
     "lsat6",
@@ -39,3 +46,46 @@ __all__ = [
     "simulate",
     "write_responses",
 ]
+
+# Names are imported when first used: JAX and pandas take a second, `irtjax --help` needs neither.
+_HOMES = {
+    "Cells": "irtjax.data.responses",
+    "Checkpoints": "irtjax.fit.checkpoints",
+    "FitResult": "irtjax.fit.result",
+    "InputError": "irtjax.errors",
+    "IrtjaxWarning": "irtjax.errors",
+    "ModelSpec": "irtjax.model.spec",
+    "Priors": "irtjax.model.priors",
+    "ResponseMatrix": "irtjax.data.responses",
+    "evaluate_heldout": "irtjax.evaluate.heldout",
+    "fit": "irtjax.fit.api",
+    "holdout": "irtjax.data.splits",
+    "lsat6": "irtjax.data.tables",
+    "lsat7": "irtjax.data.tables",
+    "read_responses": "irtjax.io",
+    "simulate": "irtjax.data.simulate",
+    "write_responses": "irtjax.io",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Keeps `irtjax.fit` the function: the import system would bind the folder `fit` to it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

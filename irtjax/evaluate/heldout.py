@@ -1,14 +1,74 @@
-"""Held-out metrics of several predictors on the same cells, side by side."""
+"""Held-out metrics of a fit beside the baselines, on the same cells."""
 
+import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from irtjax.data.responses import Cells
+from irtjax.data.responses import Cells, ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.evaluate.baselines import predict_baselines
+from irtjax.fit.result import FitResult
 from irtjax.model.metrics import all_metrics
 
-__all__ = ["heldout_table"]
+__all__ = ["evaluate_heldout", "heldout_table", "with_heldout"]
+
+_BENCHMARK = "benchmark"
+
+
+def with_heldout(
+    fit: FitResult, cells: Cells, *, chosen: str, group_column: str | None = None
+) -> FitResult:
+    """The fit with its held-out cells and their metrics, so that `save` writes both.
+
+    Args, raises: as `evaluate_heldout`.
+
+    Returns:
+        A copy with `heldout` and `report["heldout"]`.
+    """
+    metrics = evaluate_heldout(fit, cells, chosen=chosen, group_column=group_column)
+    return dataclasses.replace(fit, heldout=cells, report=fit.report | {"heldout": metrics})
+
+
+def evaluate_heldout(
+    fit: FitResult, cells: Cells, *, chosen: str, group_column: str | None = None
+) -> dict[str, Any]:
+    """Score the predictions of a fit and of the baselines on cells the fit has not seen.
+
+    Args:
+        fit: fitted to the training responses, from which the baselines learn too.
+        cells: held-out cells by index into the fit's data: of `irtjax.holdout` or
+            `irtjax.evaluate.cells.cells_of_test`.
+        chosen: how the cells were chosen, for the record: `holdout 0.1`, or a file.
+        group_column: item metadata column of the benchmarks for the baseline model x benchmark
+            mean; without, that of the fit's effects, else `benchmark` where each item has one,
+            else none: the baseline is then the model mean.
+
+    Returns:
+        What `fit.json` has under `heldout`: `cells` (how chosen), `n`, `model` and
+        `baselines.{model_mean, model_benchmark_mean, 1pl}`, each with the metrics of
+        `irtjax.model.metrics.all_metrics`.
+
+    Raises:
+        InputError: cells beyond the data, no such column.
+
+    >>> import irtjax as ij
+    >>> data = ij.simulate(ij.ModelSpec(), n_models=30, n_items=200).data
+    >>> train, cells = ij.holdout(data, 0.1, seed=0)
+    >>> heldout = evaluate_heldout(ij.fit(train), cells, chosen="holdout 0.1")
+    >>> heldout["n"], list(heldout["baselines"])
+    (600, ['model_mean', 'model_benchmark_mean', '1pl'])
+    """
+    group = _benchmark_of_items(fit.data, group_column or fit.group)
+    baselines = predict_baselines(fit.data, cells, group)
+    model = fit.predict_cells(cells.model_index, cells.item_index)
+    return {
+        "cells": chosen,
+        "n": len(cells),
+        "model": heldout_table({"model": model}, cells)["model"],
+        "baselines": heldout_table(baselines, cells),
+    }
 
 
 def heldout_table(
@@ -46,3 +106,11 @@ def heldout_table(
             np.asarray(probability)[chosen], cells.response[chosen], cells.weight[chosen]
         )
     return table
+
+
+def _benchmark_of_items(data: ResponseMatrix, column: str | None) -> np.ndarray | None:
+    if column is not None:
+        return data.groups(column)[0]
+    if _BENCHMARK not in data.item_metadata or data.item_metadata[_BENCHMARK].isna().any():
+        return None
+    return data.groups(_BENCHMARK)[0]

@@ -117,8 +117,7 @@ def fit(
         )
         estimates = jax.block_until_ready(chosen.finish(blocks, state))
     compiled = compile_seconds() - compiled
-    n_groups = 1 if group is None else len(cluster_names)
-    parameters = fitted_parameters(estimates, layout, n_groups)
+    parameters = fitted_parameters(estimates, layout)
     report = fit_report(
         data,
         parameters,

@@ -12,12 +12,13 @@ from irtjax.fit.result import FittedParameters
 __all__ = ["fitted_parameters"]
 
 
-def fitted_parameters(estimates: Estimates, layout: BlockLayout, n_groups: int) -> FittedParameters:
-    """Host arrays, items in the matrix's order; of tied groups only the first `n_groups`."""
+def fitted_parameters(estimates: Estimates, layout: BlockLayout) -> FittedParameters:
+    """Host arrays, items in the matrix's order."""
     host: Any = jax.tree.map(np.asarray, estimates)
     dtype = host.ability.dtype
     asymptotes = jax.tree.map(np.asarray, host.asymptotes)
     errors = host.asymptote_errors
+    n_groups = host.distribution.mean.shape[0]
     zero: Any = np.zeros(n_groups, dtype)
     one: Any = np.ones(n_groups, dtype)
 
@@ -35,11 +36,11 @@ def fitted_parameters(estimates: Estimates, layout: BlockLayout, n_groups: int) 
         items_first(host.items.mean),
         items_first(host.items.covariance),
         items_first(host.items.share),
-        host.distribution.mean[:n_groups],
-        host.distribution.covariance[:n_groups],
-        host.distribution.log_weight[:n_groups],
-        zero if asymptotes is None else asymptotes.guessing[:n_groups],
-        one if asymptotes is None else asymptotes.feasibility[:n_groups],
-        zero if errors is None else errors[0][:n_groups],
-        zero if errors is None else errors[1][:n_groups],
+        host.distribution.mean,
+        host.distribution.covariance,
+        host.distribution.log_weight,
+        zero if asymptotes is None else asymptotes.guessing,
+        one if asymptotes is None else asymptotes.feasibility,
+        zero if errors is None else errors[0],
+        zero if errors is None else errors[1],
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.fit.hyperparameters import ItemDistribution
-from irtjax.fit.item_pass import ItemPosteriors
+from irtjax.fit.item_pass import ItemPosteriors, prior_group
 from irtjax.fit.packed import pair_index, unpack_index
 from irtjax.model.pytree import pytree_dataclass
 
@@ -16,7 +16,7 @@ __all__ = ["FrameChange", "residual_effects", "standardise"]
 
 @pytree_dataclass
 class FrameChange:
-    """`z -> matrix z + shift_g` for every item `z = (slope, intercept)` of group g."""
+    """`z -> matrix z + shift_g` of every item `z = (slope, intercept)` of group g (or of all)."""
 
     matrix: Float[Array, "coordinates coordinates"]
     shift: Float[Array, "groups coordinates"]
@@ -41,7 +41,8 @@ class FrameChange:
         size = self.matrix.shape[0]
         rows, columns = pair_index(size)
         mean = jnp.einsum("ab,ncbj->ncaj", self.matrix, items.mean)
-        mean = mean + self.shift[group].transpose(0, 2, 1)[:, None]
+        shift = self.shift[prior_group(group, self.shift.T)]
+        mean = mean + shift.transpose(0, 2, 1)[:, None]
         # Row (a, b) of `moved` gives M_ap M_bq for each packed pair (p, q), both ways round.
         outer = jnp.einsum("ap,bq->abpq", self.matrix, self.matrix)[rows, columns]
         position = unpack_index(size)

@@ -6,7 +6,7 @@ normals: then an item has one posterior a component, and a share in each.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
@@ -33,6 +33,7 @@ __all__ = [
     "PassResult",
     "item_priors",
     "pass_context",
+    "prior_group",
     "renew_items",
     "seen_by_block",
 ]
@@ -95,11 +96,18 @@ def pass_context(
     )
 
 
+def prior_group(
+    group: Int[Array, "..."], of_groups: Float[Array, "... groups"]
+) -> Int[Array, "..."]:
+    """Where a group's hyperparameters are: at its own index, or at 0 where all groups share one."""
+    return jnp.minimum(group, of_groups.shape[-1] - 1)
+
+
 def seen_by_block(view: BlockView, context: PassContext) -> FixedSide:
     """The fixed side as one block sees it."""
     asymptotes = context.asymptotes
     if asymptotes is not None:
-        asymptotes = jax.tree.map(lambda leaf: leaf[view.group], asymptotes)
+        asymptotes = jax.tree.map(lambda leaf: leaf[prior_group(view.group, leaf)], asymptotes)
     offset = None
     if context.effect is not None:
         # Out-of-range slots are clipped to the last group; no item is in them.
@@ -109,10 +117,11 @@ def seen_by_block(view: BlockView, context: PassContext) -> FixedSide:
 
 def item_priors(view: BlockView, context: PassContext) -> ItemPrior:
     """Prior of the block's items, components first."""
+    group = prior_group(view.group, context.log_weight)
     return ItemPrior(
-        context.prior_mean[:, :, view.group],
-        context.precision[:, :, view.group],
-        context.log_determinant[:, view.group],
+        context.prior_mean[:, :, group],
+        context.precision[:, :, group],
+        context.log_determinant[:, group],
         context.is_free,
     )
 
@@ -150,7 +159,7 @@ def _renew_block(
 
     # A loop over components, not an unrolled one: compilation does not grow with their number.
     renewed, bounds = jax.lax.map(renew, (priors, Posterior(old.mean, old.covariance)))
-    bounds = bounds + context.log_weight[:, view.group]
+    bounds = bounds + context.log_weight[:, prior_group(view.group, context.log_weight)]
     share = jax.nn.softmax(bounds, axis=0)
     bound = jnp.sum(jnp.where(view.is_item, jax.nn.logsumexp(bounds, axis=0), 0))
     models, effects, moments = jax.lax.map(summed, (priors, renewed, share))

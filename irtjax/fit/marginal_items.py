@@ -93,8 +93,8 @@ class MarginalItems:
 
     Args:
         has_effects: estimate model x group effects (with more than one group) and one item
-            distribution a group; without, all groups share one distribution and only the
-            clustered errors see them.
+            distribution a group; without, all share one distribution, and groups only serve
+            the clustered errors.
         n_components: normals in each group's item distribution; 1 is the normal distribution.
         n_nodes: Gauss-Hermite nodes for the expectations over a logit.
     """
@@ -111,7 +111,8 @@ class MarginalItems:
         """Abilities from the singular vectors of the centred matrix, items from their means."""
         ability, is_scored = start_abilities(blocks, spec.dims, key)
         dtype = ability.dtype
-        distribution = start_distribution(blocks.n_groups, spec, self.n_components)
+        n_groups = blocks.n_groups if self.has_effects else 1
+        distribution = start_distribution(n_groups, spec, self.n_components)
         items = start_posteriors(blocks, distribution, free_coordinates(spec))
         effect = None
         if self.has_effects and blocks.n_groups > 1:
@@ -121,7 +122,7 @@ class MarginalItems:
             effect,
             jnp.asarray(priors.effect_variance, dtype),
             distribution,
-            _start_asymptotes(spec, priors, blocks.n_groups, dtype),
+            _start_asymptotes(spec, priors, n_groups, dtype),
         )
         bound = jnp.asarray(-jnp.inf, dtype)
         return State(outer, items, outer, bound, is_scored, spec, priors)
@@ -232,12 +233,8 @@ def item_slopes(blocks: Blocks, collapsed: ItemPosteriors) -> np.ndarray:
 
 
 def _pooled(sums: _T) -> _T:
-    """Sums over groups, repeated for each group."""
-
-    def repeat(leaf: Array) -> Array:
-        return jnp.broadcast_to(jnp.sum(leaf, axis=0, keepdims=True), leaf.shape)
-
-    return jax.tree.map(repeat, sums)
+    """Sums over all groups, as one group."""
+    return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, keepdims=True), sums)
 
 
 def _start_asymptotes(

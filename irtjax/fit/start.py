@@ -9,7 +9,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
 from irtjax.fit.frame import standardise
 from irtjax.fit.hyperparameters import ItemDistribution
-from irtjax.fit.item_pass import ItemPosteriors
+from irtjax.fit.item_pass import ItemPosteriors, prior_group
 from irtjax.fit.packed import pack
 from irtjax.model.spec import ModelSpec
 
@@ -136,7 +136,12 @@ def start_posteriors(
         right = jnp.sum(view.data.weight * view.data.response, axis=0)
         seen = jnp.sum(view.data.weight, axis=0)
         logit = jnp.log(right + 0.5) - jnp.log(seen - right + 0.5)
-        mean = prior_mean[view.group].transpose(1, 2, 0).at[:, -1].set(logit)
+        mean = (
+            prior_mean[prior_group(view.group, prior_mean.T)]
+            .transpose(1, 2, 0)
+            .at[:, -1]
+            .set(logit)
+        )
         covariance = jnp.broadcast_to(unit, (n_components, unit.shape[0], logit.shape[0]))
         share = jnp.full((n_components, logit.shape[0]), 1 / n_components, dtype)
         return BlockSums(None, None), ItemPosteriors(mean, covariance, share)

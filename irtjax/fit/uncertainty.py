@@ -208,7 +208,9 @@ def ability_errors(
     total = jnp.sum(share, axis=0)
     share = share / jnp.where(total > 0, total, jnp.ones_like(total))
     effective = 1 / jnp.maximum(jnp.sum(share**2, axis=0), 1e-12)
-    n_seen = jnp.sum(groups.information[:, 0] > 0, axis=0).astype(meat.dtype)
+    # Not `> 0`: with asymptotes the information of a group can be negative.
+    is_seen = jnp.any(groups.information != 0, axis=1)
+    n_seen = jnp.sum(is_seen, axis=0).astype(meat.dtype)
     factor = n_seen / jnp.maximum(n_seen - 1, 1)
     clustered = jnp.sqrt(jnp.diagonal(inverse @ meat @ inverse, axis1=1, axis2=2) * factor[:, None])
     is_meaningful = (n_seen >= FEWEST_CLUSTERS)[:, None]

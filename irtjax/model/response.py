@@ -58,7 +58,8 @@ class Asymptotes:
     @property
     def feasibility(self) -> Float[Array, "..."]:
         """The upper asymptote, a probability above guessing."""
-        return sigmoid(self.lower) + sigmoid(-self.lower) * sigmoid(self.upper)
+        # In this form exactly 1 where it is fixed at 1.
+        return 1 - sigmoid(-self.lower) * sigmoid(-self.upper)
 
     def logarithms(self) -> tuple[Float[Array, "..."], ...]:
         """`log c, log(1 - c), log d, log(1 - d)` of guessing c and feasibility d."""

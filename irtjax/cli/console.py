@@ -1,0 +1,74 @@
+"""What the terminal sees: results on stdout, one line a warning or error on stderr."""
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from irtjax.errors import IrtjaxWarning
+
+__all__ = ["console", "lines", "one_line", "print_error", "show_table", "shown_warnings"]
+
+_WIDTH = 100  # of output that goes to a file or another program
+_LABEL_WIDTH = 10
+
+
+def console(*, quiet: bool = False) -> Console:
+    """The console of results; prints nothing when quiet."""
+    output = Console(highlight=False, markup=False, emoji=False, quiet=quiet)
+    if not output.is_terminal:
+        output.width = _WIDTH
+    return output
+
+
+def lines(output: Console, label: str, *texts: str) -> None:
+    """Print a label with one or more lines beside it; long ones are left to the terminal."""
+    for k, text in enumerate(texts):
+        output.print(f"{label if k == 0 else '':{_LABEL_WIDTH}}{text}", soft_wrap=True)
+
+
+def show_table(output: Console, title: str, table: Table) -> None:
+    """Print a table under its title, after an empty line."""
+    output.print()
+    output.print(title, style="bold", soft_wrap=True)
+    output.print(table)
+
+
+def one_line(text: str) -> str:
+    """A text on one line."""
+    return " ".join(text.split())
+
+
+def print_error(text: str) -> None:
+    """The one line of an error."""
+    sys.stderr.write(f"irtjax: error: {one_line(text)}\n")
+
+
+@contextlib.contextmanager
+def shown_warnings() -> Iterator[None]:
+    """Show each warning once, as one line on stderr, in place of Python's two with the code."""
+    seen: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = one_line(str(message))
+        if text not in seen:
+            seen.add(text)
+            sys.stderr.write(f"warning: {text}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", IrtjaxWarning)
+        # Another process may be writing the entry: JAX then compiles anew, and says so.
+        warnings.filterwarnings("ignore", ".*persistent compilation cache", UserWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,129 @@
+"""Options that several commands share: one spelling and one help text each."""
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Dims",
+    "Duplicates",
+    "Family",
+    "Filter",
+    "Force",
+    "Format",
+    "Fractional",
+    "IdColumn",
+    "ItemColumn",
+    "ItemsInRows",
+    "Metric",
+    "ModelColumn",
+    "NoCache",
+    "NoHeader",
+    "Quiet",
+    "ResponseColumn",
+    "Runs",
+    "Seed",
+]
+
+_MODEL = "Model"
+_READING = "Reading the responses"
+
+Family = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Item response family: 1pl, 2pl, 3pl or 4pl.", rich_help_panel=_MODEL
+    ),
+]
+Dims = Annotated[
+    int,
+    typer.Option(metavar="N", help="Number of abilities (latent dims).", rich_help_panel=_MODEL),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of everything that is random.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
+NoCache = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache",
+        envvar="IRTJAX_NO_CACHE",
+        help="Do not keep compiled programs in ~/.cache/irtjax.",
+    ),
+]
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="long, wide, npz, pyirt or lm-eval; found from name and content without.",
+        rich_help_panel=_READING,
+    ),
+]
+ModelColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the model id.", rich_help_panel=_READING),
+]
+ItemColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the item id.", rich_help_panel=_READING),
+]
+ResponseColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the response.", rich_help_panel=_READING),
+]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        metavar="RULE",
+        help="Of several responses of a model to an item: error, first, last, mean or any.",
+        rich_help_panel=_READING,
+    ),
+]
+Fractional = Annotated[
+    str,
+    typer.Option(
+        metavar="RULE",
+        help="Of responses between 0 and 1: error, threshold=T (T or more is right) or likelihood "
+        "(keep).",
+        rich_help_panel=_READING,
+    ),
+]
+ItemsInRows = Annotated[
+    bool,
+    typer.Option(
+        "--items-in-rows", help="The rows of a wide table are items.", rich_help_panel=_READING
+    ),
+]
+NoHeader = Annotated[
+    bool,
+    typer.Option(
+        "--no-header",
+        help="A wide table without header and ids.",
+        rich_help_panel=_READING,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Column of the ids in a wide table.", rich_help_panel=_READING
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Metric, where a task has several.", rich_help_panel=_READING
+    ),
+]
+Filter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Filter, where a task has several.", rich_help_panel=_READING
+    ),
+]
+Runs = Annotated[
+    str,
+    typer.Option(
+        metavar="RULE",
+        help="Of several runs of a task by a model: newest, or all (as trials).",
+        rich_help_panel=_READING,
+    ),
+]

@@ -1,0 +1,57 @@
+"""The progress bar of a fit."""
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irtjax.fit.driver import Progress
+
+__all__ = ["shown_progress"]
+
+
+@contextlib.contextmanager
+def shown_progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None] | None]":
+    """Show how a fit proceeds, on stderr where that is a terminal; it vanishes at the end.
+
+    Yields:
+        What `irtjax.fit` takes as `on_look`; None where nothing is shown.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bar
+    from rich.console import Console
+
+    from irtjax.fit.driver import Look
+
+    columns = (
+        bar.SpinnerColumn(),
+        bar.TextColumn("{task.description}"),
+        bar.BarColumn(),
+        bar.TextColumn("{task.fields[detail]}"),
+        bar.TimeElapsedColumn(),
+    )
+    with bar.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("compiling", total=1.0, detail="")
+
+        def on_look(progress: "Progress") -> None:
+            objective, change = progress.trace.objective, progress.trace.change
+            shown.update(
+                task,
+                description=f"step {progress.n_steps}",
+                completed=_share_of_way(change, Look().tolerance),
+                detail=f"objective {objective[-1]:,.1f}, largest move {change[-1]:.2g}",
+            )
+
+        yield on_look
+
+
+def _share_of_way(change: tuple[float, ...], tolerance: float) -> float:
+    """How far the largest move of a step has come down to the tolerance, on a logarithmic scale."""
+    first, least = max(change, default=0.0), min(change, default=0.0)
+    if not first > tolerance:
+        return 1.0
+    return min(math.log(first / max(least, tolerance)) / math.log(first / tolerance), 1.0)

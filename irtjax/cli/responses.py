@@ -1,0 +1,115 @@
+"""Reading what a fit learns from and what it is tested on, and saying what was read."""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from irtjax.cli.console import lines
+from irtjax.errors import InputError
+
+if TYPE_CHECKING:
+    from irtjax.data.responses import Cells, ResponseMatrix
+    from irtjax.fit.result import FitResult
+
+__all__ = ["Parts", "read_parts", "tested"]
+
+_SHOWN_FILES = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What a fit learns from and what it is tested on.
+
+    Attributes:
+        train: the responses to fit.
+        cells: the held-out ones, None without.
+        chosen: how they were chosen: `holdout 0.1`, or the test file; empty without.
+        test_files: path and SHA-256 of the test files.
+    """
+
+    train: "ResponseMatrix"
+    cells: "Cells | None" = None
+    chosen: str = ""
+    test_files: tuple[tuple[str, str], ...] = ()
+
+
+def read_parts(
+    paths: Sequence[str],
+    reader: dict[str, Any],
+    *,
+    holdout: float | None,
+    test: str | None,
+    seed: int,
+    output: Console,
+) -> Parts:
+    """Read the responses, and hold some out or read the test file; say what was read.
+
+    Args:
+        paths: files, globs, folders.
+        reader: the other arguments of `irtjax.read_responses`.
+        holdout: share of the responses to hold out.
+        test: file of test responses, in place of it.
+        seed: of the choice of what is held out.
+        output: where to say it.
+
+    Raises:
+        InputError: files or settings that cannot be used.
+    """
+    from irtjax.data.splits import holdout as hold_out
+    from irtjax.evaluate.cells import cells_of_test
+    from irtjax.io import read_responses
+
+    if holdout is not None and test is not None:
+        raise InputError("--holdout and --test exclude each other; pass one of them")
+    if holdout is not None and not 0 < holdout < 1:
+        raise InputError(f"--holdout is a share between 0 and 1, not {holdout:g}")
+    started = time.perf_counter()
+    data = read_responses(paths, **reader)
+    parts = Parts(data)
+    if holdout is not None:
+        train, cells = hold_out(data, holdout, seed=seed)
+        parts = Parts(train, cells, f"holdout {holdout:g}")
+    elif test is not None:
+        found = read_responses(test, **reader)
+        parts = Parts(data, cells_of_test(data, found), test, found.provenance.files)
+    _describe(data, output, seconds=time.perf_counter() - started)
+    if parts.cells is not None:
+        lines(output, "Held out", f"{len(parts.cells):,} responses ({parts.chosen})")
+    return parts
+
+
+def tested(fit: "FitResult", parts: Parts) -> "FitResult":
+    """The fit with its held-out part and, in the report, the metrics and the test files."""
+    from irtjax.evaluate.heldout import with_heldout
+
+    assert parts.cells is not None
+    fit = with_heldout(fit, parts.cells, chosen=parts.chosen)
+    files = [{"path": path, "sha256": digest} for path, digest in parts.test_files]
+    return dataclasses.replace(fit, report=fit.report | {"test_inputs": files})
+
+
+def _describe(data: "ResponseMatrix", output: Console, *, seconds: float) -> None:
+    """Say how large the data are and where they came from."""
+    benchmarks = ""
+    if "benchmark" in data.item_metadata:
+        count = data.item_metadata["benchmark"].nunique()
+        benchmarks = f" in {count:,} benchmark{'s' if count != 1 else ''}"
+    lines(
+        output,
+        "Data",
+        f"{data.n_models:,} models x {data.n_items:,} items{benchmarks}: {data.n_responses:,} "
+        f"responses, {data.density:.1%} of all cells",
+        f"{_files(data)}, read in {seconds:.1f} s",
+    )
+
+
+def _files(data: "ResponseMatrix") -> str:
+    paths = [path for path, _ in data.provenance.files]
+    shown = ", ".join(paths[:_SHOWN_FILES])
+    if len(paths) > _SHOWN_FILES:
+        shown += f" and {len(paths) - _SHOWN_FILES:,} more files"
+    formats = data.provenance.choices.get("format", "")
+    return f"{shown} ({formats if isinstance(formats, str) else ', '.join(formats)})"

@@ -1,0 +1,79 @@
+"""What `irtjax fit` and `irtjax demo` say about a finished fit."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from irtjax.cli.console import lines, show_table
+from irtjax.cli.tables import (
+    flag_counts,
+    heldout_table,
+    metric_rows,
+    models_table,
+    ranks_by_ability,
+)
+
+if TYPE_CHECKING:
+    from irtjax.fit.result import FitResult
+
+__all__ = ["fit_name", "show_files", "show_fit", "show_heldout", "show_models"]
+
+_SHOWN_DIMS = 4
+
+
+def fit_name(fit: "FitResult") -> str:
+    """Family and dims in words: `2PL, 3 dims, benchmark effects`."""
+    dims = "1 dim" if fit.spec.dims == 1 else f"{fit.spec.dims} dims"
+    effects = f", {fit.group} effects" if fit.group is not None else ""
+    mixture = ", mixture" if fit.report["item_distribution"] == "mixture" else ""
+    return f"{fit.spec.family.upper()}, {dims}{effects}{mixture}"
+
+
+def show_fit(fit: "FitResult", output: Console) -> None:
+    """What was fitted, by which estimator and why, how it ended, and the seconds."""
+    report = fit.report
+    lines(
+        output,
+        "Fit",
+        f"{fit_name(fit)}; {report['estimator']} ({report['estimator_reason']})",
+        f"{report['status']} after {report['n_steps']:,} steps: {report['reason']}",
+        f"{report['fit_seconds']:.1f} s, and {report['compile_seconds']:.1f} s of compiling",
+    )
+
+
+def show_heldout(
+    fit: "FitResult", output: Console, bound: tuple[str, Mapping[str, float]] | None = None
+) -> None:
+    """The held-out table: the fit, the baselines and perhaps what bounds them."""
+    heldout = fit.report["heldout"]
+    title = f"Predictions of {heldout['n']:,} held-out responses (* best)"
+    show_table(output, title, heldout_table(metric_rows(heldout, "this fit"), bound))
+
+
+def show_models(fit: "FitResult", output: Console, abilities: Sequence[str] = ()) -> None:
+    """The models' ranking, and how many models and items have flags.
+
+    Args:
+        fit: the fit.
+        output: where to show it.
+        abilities: names of the abilities; `dim 1`, `dim 2`, ... without.
+    """
+    dims = [f"dim {k + 1}" for k in range(min(fit.spec.dims, _SHOWN_DIMS))]
+    names = list(abilities) or (["ability"] if len(dims) == 1 else dims)
+    order = "ability" if ranks_by_ability(fit) else "expected score (mean P over all items)"
+    show_table(output, f"Models by {order}, abilities +- standard error", models_table(fit, names))
+    output.print()
+    items, models = fit.item_parameters()["flags"], fit.abilities()["flags"]
+    lines(output, "Flags", f"models: {flag_counts(models)}", f"items: {flag_counts(items)}")
+
+
+def show_files(run: Path, output: Console) -> None:
+    """Where the files are and what to do with them."""
+    lines(
+        output,
+        "Files",
+        f"{run}/: items.csv, models.csv, fit.json, responses.npz, checkpoint/",
+    )
+    lines(output, "Next", f"irtjax predict {run} PAIRS.csv --out FILE.csv")
