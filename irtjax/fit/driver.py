@@ -41,13 +41,17 @@ class Look:
     Attributes:
         every: steps between looks; they run on the device without the host.
         tolerance: converged when no ability is expected to move further than this (standard
-            deviations) before it stops, by the rate at which its moves shrink.
+            deviations) before it stops or within `horizon` steps, by the rate at which its moves
+            shrink.
+        horizon: steps that the expectation reaches. Without it, rounding (an ability of order 1
+            flickers by 1e-7 for ever) would count as a move that never ends.
         stall_looks: stalled when the objective gains less than its rounding over this many looks.
         max_steps: most steps.
     """
 
     every: int = 5
     tolerance: float = 7e-4
+    horizon: int = 100
     stall_looks: int = 8
     max_steps: int = 1000
 
@@ -149,7 +153,7 @@ def advance(
 
     def one(carry: _Advance) -> _Advance:
         new, info = estimator.step(blocks, carry.state)
-        is_finite = _all_finite(new) & jnp.isfinite(info.objective)
+        is_finite = _all_finite(new, carry.state) & jnp.isfinite(info.objective)
         kept = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, carry.state)
         filled = jax.tree.map(lambda row, value: row.at[carry.n_done].set(value), carry.info, info)
         return _Advance(kept, filled, carry.n_done + is_finite.astype(jnp.int32), is_finite)
@@ -160,23 +164,22 @@ def advance(
     return jax.lax.while_loop(more, one, start)
 
 
-def _all_finite(state: Any) -> Bool[Array, ""]:
-    checks = [_is_valid(leaf) for leaf in jax.tree.leaves(state)]
-    return jnp.all(jnp.stack(checks))
+def _all_finite(new: Any, old: Any) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack(jax.tree.leaves(jax.tree.map(_is_valid, new, old))))
 
 
-def _is_valid(leaf: Array) -> Bool[Array, ""]:
-    """No NaN; infinities are legal (an asymptote fixed at 0 or 1, the bound before a step)."""
-    if not jnp.issubdtype(leaf.dtype, jnp.floating):
+def _is_valid(new: Array, old: Array) -> Bool[Array, ""]:
+    """Finite, or an infinity that was there before (an asymptote fixed at 0 or 1)."""
+    if not jnp.issubdtype(new.dtype, jnp.floating):
         return jnp.array(True)
-    return ~jnp.any(jnp.isnan(leaf))
+    return jnp.all(jnp.isfinite(new) | (new == old))
 
 
 def not_finite(estimator: Estimator, blocks: Blocks, state: Any) -> str:
-    """Names of the parameters that the next step from a state makes NaN."""
+    """Names of the parameters that the next step from a state makes not finite."""
     new, info = jax.jit(estimator.step)(blocks, state)
-    named, _ = jax.tree_util.tree_flatten_with_path(new)
-    bad = [jax.tree_util.keystr(path).lstrip(".") for path, leaf in named if not _is_valid(leaf)]
+    named, _ = jax.tree_util.tree_flatten_with_path(jax.tree.map(_is_valid, new, state))
+    bad = [jax.tree_util.keystr(path).lstrip(".") for path, is_valid in named if not is_valid]
     return ", ".join(bad) or ("objective" if not math.isfinite(float(info.objective)) else "none")
 
 
@@ -190,7 +193,8 @@ def _judge(trace: Trace, look: Look, epsilon: float) -> Status | None:
     if later == 0:
         return Status.converged
     rate = min((later / earlier) ** (1 / look.every), 1.0) if earlier > 0 else 1.0
-    remaining = math.inf if rate >= 1 else recent[-1] * rate / (1 - rate)
+    n_left = look.horizon if rate >= 1 else min(rate / (1 - rate), look.horizon)
+    remaining = recent[-1] * n_left
     if remaining < look.tolerance and not is_damped:
         return Status.converged
     window = trace.objective[-look.stall_looks * look.every :]

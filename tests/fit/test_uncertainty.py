@@ -1,0 +1,201 @@
+"""Standard errors of abilities and asymptotes against formulas written out one model at a time."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from irtjax.fit import uncertainty
+from irtjax.fit.uncertainty import collapse, uncertainty_sums
+from irtjax.model.response import Asymptotes
+from tests.fit import reference
+from tests.fit.bridge import Placed, unpacked
+from tests.tolerances import close
+
+ability_errors = jax.jit(uncertainty.ability_errors)
+N_MODELS, N_ITEMS, DIMS, N_GROUPS, TAU_SQUARED = 24, 300, 2, 9, 0.4
+KINDS = {"plain": {"has_effects": False}, "everything": {"has_asymptotes": True, "n_components": 2}}
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def passed(request):
+    """The problem, each item's single normal, and the two kinds of sums."""
+    problem = reference.random_problem(
+        np.random.default_rng(11),
+        n_models=N_MODELS,
+        n_items=N_ITEMS,
+        dims=DIMS,
+        n_groups=N_GROUPS,
+        is_weighted=True,
+        **KINDS[request.param],
+    )
+    problem.share = np.random.default_rng(1).dirichlet(np.ones(problem.share.shape[1]), N_ITEMS)
+    placed = Placed(problem, 64)
+    return (
+        placed,
+        _collapsed(problem),
+        *placed.run(
+            lambda blocks, items, context: uncertainty_sums(blocks, items, context),
+            placed.posteriors,
+            placed.context,
+        ),
+    )
+
+
+def _collapsed(problem):
+    """Mean and covariance of each item's mixture, by the law of total covariance."""
+    mean = np.einsum("jc,jca->ja", problem.share, problem.mean)
+    away = problem.mean - mean[:, None]
+    spread = problem.covariance + np.einsum("jca,jcb->jcab", away, away)
+    return mean, np.einsum("jc,jcab->jab", problem.share, spread)
+
+
+@pytest.mark.oracle
+def test_a_mixture_collapses_to_its_mean_and_covariance(passed):
+    placed, (mean, covariance), _, _ = passed
+    one = placed.items_first(placed.run(lambda _, items: collapse(items), placed.posteriors))
+    close(one[0][:, 0], mean)
+    close(one[1][:, 0], covariance)
+    assert np.all(one[2] == 1)
+
+
+def _sums(problem, mean, covariance):
+    """Information, spread, scores by group and expected score of every model, by loops."""
+    n_groups = problem.mu.shape[0]
+    information = np.zeros((N_MODELS, DIMS, DIMS))
+    spread, score = np.zeros_like(information), np.zeros((n_groups, DIMS, N_MODELS))
+    share = np.zeros((n_groups, DIMS, N_MODELS))
+    effects = np.zeros((3, n_groups, N_MODELS)), np.zeros((n_groups, DIMS, N_MODELS))
+    for j, g in enumerate(problem.group):
+        a, V = mean[j, :DIMS], covariance[j]
+        i, x, _, _, _ = problem.seen(j)
+        _, first, second, _, _ = problem.cells(j, mean[j], V)
+        for row, design, f, n in zip(i, x, first, -second, strict=True):
+            information[row] += n * (np.outer(a, a) + V[:DIMS, :DIMS])
+            # The score is `f a - n (V x)`; its derivative in (slope, intercept), the curvature
+            # of the next order left out:
+            B = f * np.eye(DIMS, DIMS + 1) - n * np.outer(a, design)
+            spread[row] += B @ V @ B.T
+            score[g, :, row] += f * a - n * (V @ design)[:DIMS]
+            share[g, :, row] += n * a**2
+            effects[0][0, g, row] += f
+            effects[0][1, g, row] += max(n, 0)
+            effects[1][g, :, row] += a * max(n, 0)
+    return information, spread, score, share, effects
+
+
+@pytest.mark.oracle
+def test_sums_over_items(passed):
+    placed, (mean, covariance), total, groups = passed
+    information, spread, score, share, effects = _sums(placed.problem, mean, covariance)
+    close(unpacked(total.information), information, kind="solve", scale=30)
+    close(total.spread, spread, kind="solve", scale=30)
+    close(groups.score, score, kind="solve", scale=30)
+    close(groups.information, share, kind="solve", scale=30)
+    if placed.effect is not None:
+        close(groups.effects.score, effects[0][0], kind="solve", scale=30)
+        close(groups.effects.information, effects[0][1], kind="solve", scale=30)
+        close(groups.effects.cross, effects[1], kind="solve", scale=30)
+
+
+@pytest.mark.oracle
+def test_expected_scores_are_mean_probabilities_over_all_items(passed):
+    # Over all items, answered or not, with the full mixture.
+    placed, _, total, _ = passed
+    problem = placed.problem
+    nodes, weights = reference.hermite(problem.n_nodes)
+    expected = np.zeros(N_MODELS)
+    for j, g in enumerate(problem.group):
+        offset = 0 if problem.effect is None else problem.effect[:, g]
+        for share, m, V in zip(
+            problem.share[j], problem.mean[j], problem.covariance[j], strict=True
+        ):
+            center = problem.design @ m + offset
+            sd = np.sqrt(np.einsum("ia,ab,ib->i", problem.design, V, problem.design))
+            s = weights @ expit(center + nodes[:, None] * sd)
+            c, d = problem.guessing[g], problem.feasibility[g]
+            expected += share * (c + (d - c) * s)
+    close(total.expected_score, expected, kind="reduction", scale=10)
+
+
+@pytest.mark.oracle
+def test_ability_errors_are_the_profile_information_and_the_items_spread(passed):
+    placed, (mean, covariance), total, groups = passed
+    information, spread, score, share, effects = _sums(placed.problem, mean, covariance)
+    tau = jnp.asarray(TAU_SQUARED)
+    errors = ability_errors(total, groups, placed.effect, tau)
+    for i in range(N_MODELS):
+        H = information[i] + np.eye(DIMS)
+        U = score[:, :, i].copy()
+        if placed.effect is not None:
+            # The dense information of abilities and effects, reduced to the abilities.
+            full = np.zeros((DIMS + N_GROUPS,) * 2)
+            full[:DIMS, :DIMS] = H
+            full[DIMS:, DIMS:] = np.diag(effects[0][1, :, i] + 1 / TAU_SQUARED)
+            full[:DIMS, DIMS:] = effects[1][:, :, i].T
+            full[DIMS:, :DIMS] = full[:DIMS, DIMS:].T
+            H = np.linalg.inv(np.linalg.inv(full)[:DIMS, :DIMS])
+            pull = effects[0][0, :, i] - placed.problem.effect[i] / TAU_SQUARED
+            U -= effects[1][:, :, i] * (pull / (effects[0][1, :, i] + 1 / TAU_SQUARED))[:, None]
+        inverse = np.linalg.inv(H)
+        close(
+            errors.covariance[i], inverse + inverse @ spread[i] @ inverse, kind="solve", scale=0.1
+        )
+        seen = np.any(share[:, :, i] != 0, axis=1)
+        n_seen = seen.sum()
+        assert n_seen >= uncertainty.FEWEST_CLUSTERS
+        meat = U.T @ U * n_seen / (n_seen - 1)
+        clustered = np.sqrt(np.diag(inverse @ meat @ inverse))
+        close(errors.clustered[i], clustered, kind="solve", scale=0.1)
+        part = np.maximum(share[:, :, i], 0)
+        part = part / part.sum(axis=0)
+        effective = 1 / (part**2).sum(axis=0) - 1
+        close(errors.degrees_of_freedom[i], effective, kind="solve", scale=10)
+
+
+def test_clustered_errors_are_empty_with_few_groups(passed):
+    placed, _, total, groups = passed
+    few = jax.tree.map(lambda leaf: leaf[: uncertainty.FEWEST_CLUSTERS - 1], groups)
+    effect = None if placed.effect is None else placed.effect[:, : uncertainty.FEWEST_CLUSTERS - 1]
+    errors = ability_errors(total, few, effect, jnp.asarray(TAU_SQUARED))
+    assert np.all(np.isnan(errors.clustered))
+    assert np.all(np.isnan(errors.degrees_of_freedom))
+    assert np.all(np.isfinite(errors.covariance))
+
+
+@pytest.mark.oracle
+def test_asymptote_errors_are_the_inverse_cross_products_of_item_scores(passed):
+    placed, (mean, covariance), _, groups = passed
+    problem = placed.problem
+    if placed.asymptotes is None:
+        assert groups.asymptotes is None
+        return
+    cross = np.zeros((N_GROUPS, 2, 2))
+    h = 1e-5
+
+    def value(j, c, d):
+        _, x, offset, y, w = problem.seen(j)
+        variance = np.einsum("ia,ab,ib->i", x, covariance[j], x)
+        cells = reference.expected_cell(x @ mean[j] + offset, variance, y, c, d, problem.n_nodes)
+        return w @ cells[0]
+
+    for j, g in enumerate(problem.group):
+        c, d = problem.guessing[g], problem.feasibility[g]
+        score = np.array(
+            [
+                value(j, c + h, d) - value(j, c - h, d),
+                value(j, c, d + h) - value(j, c, d - h),
+            ]
+        ) / (2 * h)
+        cross[g] += np.outer(score, score)
+    expected = np.array([np.sqrt(np.diag(np.linalg.inv(each))) for each in cross])
+    guessing_se, feasibility_se = uncertainty.asymptote_errors(groups, placed.asymptotes)
+    # The scores themselves are central differences here: 1e-6 at best.
+    np.testing.assert_allclose(guessing_se, expected[:, 0], rtol=1e-3)
+    np.testing.assert_allclose(feasibility_se, expected[:, 1], rtol=1e-3)
+    # A fixed asymptote has no error, and the other one the error it has alone.
+    fixed = Asymptotes(placed.asymptotes.lower, jnp.full(N_GROUPS, jnp.inf))
+    alone, none = uncertainty.asymptote_errors(groups, fixed)
+    np.testing.assert_allclose(alone, 1 / np.sqrt(cross[:, 0, 0]), rtol=1e-3)
+    assert np.all(np.asarray(none) == 0)
