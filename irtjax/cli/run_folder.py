@@ -146,10 +146,10 @@ def _clear(path: Path) -> None:
 def _move_files(new: Path, path: Path) -> None:
     """Move a run's files over those of an earlier one, keeping its saved states."""
     (path / _MARK).unlink(missing_ok=True)
-    for name in _FILES:
-        (new / name).replace(path / name)
     result = path / _CHECKPOINT / "result"
     result.parent.mkdir(exist_ok=True)
     shutil.rmtree(result, ignore_errors=True)
     (new / _CHECKPOINT / "result").rename(result)
+    for name in _FILES:
+        (new / name).replace(path / name)
     (new / _MARK).replace(path / _MARK)
