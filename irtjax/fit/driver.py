@@ -34,6 +34,10 @@ class Status(enum.Enum):
     )
 
 
+# Moves that fall below this share over half the window of a stall are still converging.
+_SHRINKING = 0.7
+
+
 @dataclasses.dataclass(frozen=True)
 class Look:
     """When the host looks, and when it calls a fit finished.
@@ -45,14 +49,15 @@ class Look:
             shrink.
         horizon: steps that the expectation reaches. Without it, rounding (an ability of order 1
             flickers by 1e-7 for ever) would count as a move that never ends.
-        stall_looks: stalled when the objective gains less than its rounding over this many looks.
+        stall_looks: stalled when, over the second half of this many looks, the objective gains
+            less than its rounding and the abilities' moves do not shrink.
         max_steps: most steps.
     """
 
     every: int = 5
-    tolerance: float = 7e-4
+    tolerance: float = 2e-4
     horizon: int = 100
-    stall_looks: int = 8
+    stall_looks: int = 16
     max_steps: int = 1000
 
 
@@ -201,6 +206,8 @@ def _judge(trace: Trace, look: Look, epsilon: float) -> Status | None:
     if len(window) == look.stall_looks * look.every:
         half = len(window) // 2
         gained = max(window[half:]) - max(window[:half])
-        if gained <= 4 * epsilon * abs(window[-1]):
+        changes = trace.change[-len(window) :]
+        is_shrinking = np.median(changes[half:]) < _SHRINKING * np.median(changes[:half])
+        if gained <= 4 * epsilon * abs(window[-1]) and not is_shrinking:
             return Status.stalled
     return None

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from irtjax.data.blocks import Blocks
+from irtjax.fit.acceleration import History, empty_history, extrapolate
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.frame import FrameChange, residual_effects, standardise
 from irtjax.fit.hyperparameters import (
@@ -20,6 +21,7 @@ from irtjax.fit.hyperparameters import (
 )
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, PassResult, pass_context, renew_items
 from irtjax.fit.models_step import step_models
+from irtjax.fit.outer import OuterParameters, vector_form
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.start import (
     free_coordinates,
@@ -44,28 +46,27 @@ __all__ = ["Estimates", "MarginalItems", "OuterParameters", "State"]
 
 _T = TypeVar("_T")
 
-# A step counts as lowering the bound when it does so by more than float32 can make up.
-_RELATIVE_DROP = 2e-6
-
-
-@pytree_dataclass
-class OuterParameters:
-    """Everything that is estimated but the items: small, and the same on every device."""
-
-    ability: Float[Array, "models dims"]
-    effect: Float[Array, "models groups"] | None
-    effect_variance: Float[Array, ""]
-    distribution: ItemDistribution
-    asymptotes: Asymptotes | None
+# A step counts as lowering the bound when it does so by more than this share: the hyperpriors of
+# the groups' distributions are not in the bound (their pooled moments move with it), and where it
+# is flat they let it sink by up to 3e-6 a step.
+_RELATIVE_DROP = 1e-5
 
 
 @pytree_dataclass
 class State:
-    """What continues from step to step; `is_scored` marks models with responses."""
+    """What continues from step to step.
+
+    `outer` is what the next pass holds fixed: the plain result of the last step, or its
+    extrapolation (`was_extrapolated`), which is given up for `plain` where the bound falls.
+    `previous` is the last one whose bound held, `is_scored` marks models with responses.
+    """
 
     outer: OuterParameters
     items: ItemPosteriors
+    plain: OuterParameters
     previous: OuterParameters
+    history: History
+    was_extrapolated: Bool[Array, ""]
     bound: Float[Array, ""]
     is_scored: Bool[Array, " models"]
     spec: ModelSpec = static_field()
@@ -97,11 +98,13 @@ class MarginalItems:
             the clustered errors.
         n_components: normals in each group's item distribution; 1 is the normal distribution.
         n_nodes: Gauss-Hermite nodes for the expectations over a logit.
+        acceleration: past steps that Anderson acceleration looks at.
     """
 
     has_effects: bool = False
     n_components: int = 1
     n_nodes: int = 9
+    acceleration: int = 5
 
     name = "marginal-items"
     objective_name = "elbo"
@@ -124,32 +127,67 @@ class MarginalItems:
             distribution,
             _start_asymptotes(spec, priors, n_groups, dtype),
         )
-        bound = jnp.asarray(-jnp.inf, dtype)
-        return State(outer, items, outer, bound, is_scored, spec, priors)
+        size = vector_form(outer, free_coordinates(spec))[0].shape[0]
+        return State(
+            outer,
+            items,
+            plain=outer,
+            previous=outer,
+            history=empty_history(size, self.acceleration, dtype),
+            was_extrapolated=jnp.array(False),
+            bound=jnp.asarray(-jnp.inf, dtype),
+            is_scored=is_scored,
+            spec=spec,
+            priors=priors,
+        )
 
     def step(self, blocks: Blocks, state: State) -> tuple[State, StepInfo]:
         """Renew the items, then the models and the hyperparameters; keep the bound rising.
 
-        Where the bound fell, the last move of the models and hyperparameters is halved instead.
+        Where the bound fell, the extrapolated parameters are given up for the plain ones, or, if
+        they were plain, halved towards the previous ones.
         """
         result, items = renew_items(blocks, state.items, self.context(state))
         bound = result.bound + _log_prior(state.outer, result, state.priors)
         fell = bound < state.bound - _RELATIVE_DROP * jnp.abs(bound)
-        moved, frame = self._move(state, result)
+        risen, frame = self._risen(state, result, items, bound)
         halved = jax.tree.map(lambda a, b: (a + b) / 2, state.previous, state.outer)
-        outer = _choose(fell, halved, moved)
-        frame = _choose(fell, frame.identity(), frame)
-        new = State(
-            outer,
-            frame.apply_to_items(items, blocks.group),
-            _choose(fell, state.previous, state.outer),
-            jnp.where(fell, state.bound, bound),
-            state.is_scored,
-            state.spec,
-            state.priors,
+        retreat = _choose(state.was_extrapolated, state.plain, halved)
+        fallen = dataclasses.replace(
+            state,
+            outer=retreat,
+            items=items,
+            plain=retreat,
+            history=jax.tree.map(jnp.zeros_like, state.history),
+            was_extrapolated=jnp.array(False),
         )
-        change = jnp.max(jnp.abs(outer.ability - state.outer.ability))
+        new = _choose(fell, fallen, risen)
+        frame = _choose(fell, frame.identity(), frame)
+        new = dataclasses.replace(new, items=frame.apply_to_items(items, blocks.group))
+        change = jnp.max(jnp.abs(new.outer.ability - state.outer.ability))
         return new, StepInfo(bound, change, fell)
+
+    def _risen(
+        self, state: State, result: PassResult, items: ItemPosteriors, bound: Float[Array, ""]
+    ) -> tuple[State, FrameChange]:
+        """The next state when the bound did not fall (items still in the old frame)."""
+        moved, frame = self._move(state, result)
+        is_free = free_coordinates(state.spec)
+        old, _ = vector_form(state.outer, is_free)
+        plain, back = vector_form(moved, is_free)
+        vector, was_extrapolated, history = extrapolate(state.history, old, plain)
+        outer = _choose(was_extrapolated, back(vector), moved)
+        new = dataclasses.replace(
+            state,
+            outer=outer,
+            items=items,
+            plain=moved,
+            previous=state.outer,
+            history=history,
+            was_extrapolated=was_extrapolated,
+            bound=bound,
+        )
+        return new, frame
 
     def finish(self, blocks: Blocks, state: State) -> Estimates:
         """Estimates in the canonical frame, with their errors."""
@@ -263,8 +301,11 @@ def _log_prior(outer: OuterParameters, result: PassResult, priors: Priors) -> Fl
         total += _log_beta(log_c, log_not_c, priors.guessing)
         total += _log_beta(log_not_d, log_d, priors.infeasibility)
     if outer.effect is not None and result.effects is not None:
-        density = outer.effect.T**2 / outer.effect_variance + jnp.log(outer.effect_variance)
-        seen = result.effects.information > 0
+        # Effects are integrated by Laplace: their variance is estimated as if they were random.
+        information = result.effects.information
+        density = outer.effect.T**2 / outer.effect_variance
+        density += jnp.log1p(information * outer.effect_variance)
+        seen = information > 0
         total -= 0.5 * jnp.sum(jnp.where(seen, density, jnp.zeros_like(density)))
     return total
 
