@@ -4,6 +4,9 @@ The items of a group come from a normal distribution of `(slope, intercept)`, or
 normals: then an item has one posterior a component, and a share in each.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -157,17 +160,29 @@ def _renew_block(
         models = model_statistics(cells, fixed, posterior)
         return models, effects, _moments(view, prior, posterior, cells, share)
 
-    # A loop over components, not an unrolled one: compilation does not grow with their number.
-    renewed, bounds = jax.lax.map(renew, (priors, Posterior(old.mean, old.covariance)))
+    renewed, bounds = _each(renew, (priors, Posterior(old.mean, old.covariance)))
     bounds = bounds + context.log_weight[:, prior_group(view.group, context.log_weight)]
     share = jax.nn.softmax(bounds, axis=0)
     bound = jnp.sum(jnp.where(view.is_item, jax.nn.logsumexp(bounds, axis=0), 0))
-    models, effects, moments = jax.lax.map(summed, (priors, renewed, share))
+    models, effects, moments = _each(summed, (priors, renewed, share))
     models, effects = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), (models, effects))
     # Slots, and then groups, are the first axis of what is summed by group.
     moments = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), moments)
     new = ItemPosteriors(renewed.mean, renewed.covariance, share)
     return BlockSums((models, bound), (effects, moments)), new
+
+
+def _each(function: Callable[[Any], Any], components: Any) -> Any:
+    """The function of each component, stacked.
+
+    Written out: as `lax.map` the pass took three times as long with four components (.57 against
+    .19 CPU seconds on W1 at four dims), and compiled no faster.
+    """
+    n_components = jax.tree.leaves(components)[0].shape[0]
+    results = [
+        function(jax.tree.map(lambda leaf, c=c: leaf[c], components)) for c in range(n_components)
+    ]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
 
 
 def _moments(
