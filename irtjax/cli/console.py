@@ -11,10 +11,19 @@ from rich.table import Table
 
 from irtjax.errors import IrtjaxWarning
 
-__all__ = ["console", "lines", "one_line", "print_error", "show_table", "shown_warnings"]
+__all__ = [
+    "console",
+    "lines",
+    "natural_width",
+    "one_line",
+    "print_error",
+    "show_table",
+    "shown_warnings",
+]
 
 _WIDTH = 100  # of output that goes to a file or another program
 _LABEL_WIDTH = 10
+_WIDEST = 1000
 
 
 def console(*, quiet: bool = False) -> Console:
@@ -35,7 +44,14 @@ def show_table(output: Console, title: str, table: Table) -> None:
     """Print a table under its title, after an empty line."""
     output.print()
     output.print(title, style="bold", soft_wrap=True)
-    output.print(table)
+    # The terminal wraps what is too wide for it; rich would cut the numbers.
+    output.width = max(output.width, natural_width(output, table))
+    output.print(table, crop=False)
+
+
+def natural_width(output: Console, table: Table) -> int:
+    """The width of a table where nothing is cut."""
+    return output.measure(table, options=output.options.update(max_width=_WIDEST)).maximum
 
 
 def one_line(text: str) -> str:

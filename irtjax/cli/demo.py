@@ -67,14 +67,14 @@ def demo(
         use_compilation_cache()
     with shown_progress(quiet=False) as on_look:
         result = fit(train, ModelSpec("2pl", dims=2), group=_GROUP, seed=seed, on_look=on_look)
-    show_fit(result, output)
     result = with_heldout(result, cells, chosen=f"holdout {_SHARE}")
+    run.write(result.save)
+    show_fit(result, output)
     oracle = heldout_table({"oracle": made.truth.cell_probability(cells)}, cells)["oracle"]
     show_heldout(result, output, ("the true parameters", oracle))
     names = _show_abilities(result, made, output)
     title = "What each benchmark measures, with the mean slopes of its items"
     show_table(output, title, _benchmark_table(result, names))
-    run.write(result.save)
     show_models(result, output, names)
     show_files(run.path, output)
 

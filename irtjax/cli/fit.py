@@ -172,11 +172,12 @@ def fit(
             checkpoints=checkpoints,
             on_look=on_look,
         )
-    show_fit(result, output)
     if parts.cells is not None:
         result = tested(result, parts)
+    run.write(result.save)  # before anything is shown: `| head` must not cost the run
+    show_fit(result, output)
+    if parts.cells is not None:
         show_heldout(result, output)
-    run.write(result.save)
     show_models(result, output)
     show_files(run.path, output)
     if strict and (result.status != "converged" or data_warnings(parts.train)):

@@ -69,6 +69,8 @@ class RunFolder:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # A folder that exists may be a mount point, and its parent another file system.
             home = self.path if self.path.is_dir() else self.path.parent
+            for leftover in _leftovers(self.path):
+                shutil.rmtree(leftover)
             with tempfile.TemporaryDirectory(prefix=".run.", suffix=".tmp", dir=home) as temporary:
                 new = Path(temporary) / "new"  # with the usual rights, unlike its parent
                 save(new)

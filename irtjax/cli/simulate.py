@@ -66,6 +66,8 @@ def simulate(
         seed=seed,
     )
     write_responses(made.data, out)
+    if truth is not None:
+        made.truth.save(truth)
     output = console(quiet=quiet)
     lines(
         output,
@@ -75,5 +77,4 @@ def simulate(
     )
     lines(output, "Files", f"{out}: the responses")
     if truth is not None:
-        made.truth.save(truth)
         lines(output, "", f"{truth}: the true parameters")

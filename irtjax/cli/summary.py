@@ -1,12 +1,13 @@
 """What `irtjax fit` and `irtjax demo` say about a finished fit."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from irtjax.cli.console import lines, show_table
+from irtjax.cli.console import lines, natural_width, show_table
 from irtjax.cli.tables import (
     flag_counts,
     heldout_table,
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
 __all__ = ["fit_name", "show_files", "show_fit", "show_heldout", "show_models"]
-
-_SHOWN_DIMS = 4
 
 
 def fit_name(fit: "FitResult") -> str:
@@ -58,12 +57,17 @@ def show_models(fit: "FitResult", output: Console, abilities: Sequence[str] = ()
     Args:
         fit: the fit.
         output: where to show it.
-        abilities: names of the abilities; `dim 1`, `dim 2`, ... without.
+        abilities: names of the abilities; `dim 1`, `dim 2`, ... without. As many are shown as
+            the console is wide enough for.
     """
-    dims = [f"dim {k + 1}" for k in range(min(fit.spec.dims, _SHOWN_DIMS))]
+    dims = [f"dim {k + 1}" for k in range(fit.spec.dims)]
     names = list(abilities) or (["ability"] if len(dims) == 1 else dims)
+    table = models_table(fit, names)
+    while len(names) > 1 and natural_width(output, table) > output.width:
+        names = names[:-1]
+        table = models_table(fit, names)
     order = "ability" if ranks_by_ability(fit) else "expected score (mean P over all items)"
-    show_table(output, f"Models by {order}, abilities +- standard error", models_table(fit, names))
+    show_table(output, f"Models by {order}, abilities +- standard error", table)
     output.print()
     items, models = fit.item_parameters()["flags"], fit.abilities()["flags"]
     lines(output, "Flags", f"models: {flag_counts(models)}", f"items: {flag_counts(items)}")
@@ -76,4 +80,4 @@ def show_files(run: Path, output: Console) -> None:
         "Files",
         f"{run}/: items.csv, models.csv, fit.json, responses.npz, checkpoint/",
     )
-    lines(output, "Next", f"irtjax predict {run} PAIRS.csv --out FILE.csv")
+    lines(output, "Next", f"irtjax predict {shlex.quote(str(run))} PAIRS.csv --out FILE.csv")

@@ -27,7 +27,7 @@ _METRICS = {
     "auc": ("AUC", True),
     "log_loss": ("log-loss", False),
     "brier": ("Brier", False),
-    "calibration_error": ("calibration", False),
+    "calibration_error": ("ECE", False),
 }
 _BASELINES = {
     "model_mean": "model mean",
@@ -37,24 +37,28 @@ _BASELINES = {
 _SHOWN_MODELS = 12  # more than these are shown by their two ends
 _SHOWN_AT_EACH_END = 5
 _DIGITS = 4
+_LONGEST_NAME = 40
 
 
 def plain_table(left: Iterable[str], right: Iterable[str]) -> Table:
     """An empty table with headings of text columns and of number columns."""
     table = Table(box=None, pad_edge=False)
     for name in left:
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
+        table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=_LONGEST_NAME)
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
 def metric_rows(heldout: Mapping[str, Any], name: str) -> dict[str, Mapping[str, float]]:
-    """The rows of `heldout_table` from what `fit.json` has under `heldout`."""
-    baselines = heldout["baselines"]
-    return {name: heldout["model"]} | {
-        _BASELINES.get(key, key): baselines[key] for key in baselines
-    }
+    """The rows of `heldout_table` from what `fit.json` has under `heldout`.
+
+    Without benchmarks the model x benchmark mean is the model mean, and is left out.
+    """
+    baselines = dict(heldout["baselines"])
+    if baselines["model_benchmark_mean"] == baselines["model_mean"]:
+        del baselines["model_benchmark_mean"]
+    return {name: heldout["model"]} | {_BASELINES[key]: baselines[key] for key in baselines}
 
 
 def heldout_table(
@@ -90,7 +94,7 @@ def models_table(fit: "FitResult", dims: Sequence[str]) -> Table:
     by_ability = ranks_by_ability(fit)
     order = "dim1_ability" if by_ability else "expected_score"
     frame = fit.abilities().sort_values(order, ascending=False, kind="stable")
-    scores = ["expected score", "accuracy"]
+    scores = ["expected score", "share right"]
     table = plain_table(["", "model"], [*dims, *scores] if by_ability else [*scores, *dims])
     n_left_out = len(frame) - 2 * _SHOWN_AT_EACH_END if len(frame) > _SHOWN_MODELS else 0
     for rank, row in enumerate(frame.to_dict("records"), 1):

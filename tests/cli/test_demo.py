@@ -47,5 +47,5 @@ def test_a_small_demo(irtjax, small, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_demo(process, irtjax):
+def test_the_demo(irtjax):
     assert min(check(irtjax("demo", "--out", "d")).values()) > 0.999

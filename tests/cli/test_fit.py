@@ -243,3 +243,10 @@ def test_strange_names_of_models_are_shown_as_they_are(irtjax, responses, tmp_pa
     outcome = irtjax("fit", "r.csv", "--out", "run")
     assert outcome.code == 0
     assert pd.read_csv(tmp_path / "run" / "models.csv")["model_id"].iloc[0].startswith("[bold]x")
+
+
+def test_a_narrow_terminal_cuts_no_numbers(irtjax, responses, monkeypatch):
+    monkeypatch.setattr("irtjax.cli.console._WIDTH", 40)
+    outcome = irtjax("fit", responses, "--holdout", 0.1, "--out", "run")
+    assert "0." in outcome.out
+    assert "…" not in outcome.out

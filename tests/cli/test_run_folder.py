@@ -101,6 +101,21 @@ def test_a_crash_while_moving_leaves_nothing_that_looks_finished(tmp_path, monke
     assert "newer" in (run / "fit.json").read_text()
 
 
+def test_what_a_killed_process_left_in_the_folder_goes(tmp_path):
+    run = tmp_path / "run"
+    (run / "checkpoint" / "steps" / "5").mkdir(parents=True)
+    fake_run(run / ".run.abc.tmp" / "new")
+    RunFolder(run, resume=True).write(fake_run)
+    RunFolder(run, force=True).write(fake_run)
+    assert sorted(path.name for path in run.iterdir()) == [
+        "checkpoint",
+        "fit.json",
+        "items.csv",
+        "models.csv",
+        "responses.npz",
+    ]
+
+
 def test_a_full_disk_is_one_line(tmp_path):
     def full(folder):
         raise OSError(28, "No space left on device")
