@@ -12,4 +12,7 @@ class InputError(ValueError):
 
 
 class IrtjaxWarning(UserWarning):
-    """Something was counted and reported, not refused; `--strict` turns it into exit code 3."""
+    """Something was counted and reported, not refused.
+
+    `--strict` turns those about the fit's end and about weakly connected data into exit code 3.
+    """

@@ -55,7 +55,7 @@ class Look:
     """
 
     every: int = 5
-    tolerance: float = 2e-4
+    tolerance: float = 1e-4
     horizon: int = 100
     stall_looks: int = 16
     max_steps: int = 1000

@@ -18,8 +18,9 @@ from irtjax.fit.validation import data_warnings
 __all__ = ["clustered_note", "fit_report", "plain_settings"]
 
 # A dim in which one model holds this share of the abilities' variance describes that model alone
-# (a Heywood case); with 12 equal models a share is 1/12.
+# (a Heywood case); with 12 equal models a share is 1/12. Among few models one always stands out.
 _ONE_MODEL_SHARE = 0.6
+_FEWEST_MODELS = 8
 
 
 def fit_report(
@@ -101,7 +102,7 @@ def _describe_dims(
     for k in range(ability.shape[1]):
         top = int(np.argmax(share[:, k]))
         flags = ""
-        if len(model_ids) > 2 and share[top, k] > _ONE_MODEL_SHARE:
+        if len(model_ids) >= _FEWEST_MODELS and share[top, k] > _ONE_MODEL_SHARE:
             flags = "one_model"
             warnings.append(
                 f"dim {k + 1} is carried by one model ({model_ids[top]!r}, {share[top, k]:.0%} of "

@@ -29,7 +29,7 @@ class Priors:
     covariance_weight: float = 10.0
     share_weight: float = 5.0
     covariance_floor: float = 1e-3
-    trace_penalty: float = 0.02
+    trace_penalty: float = 0.005
     effect_variance: float = 0.25
     guessing: tuple[float, float] = (5.0, 17.0)
     infeasibility: tuple[float, float] = (2.0, 18.0)
