@@ -34,6 +34,14 @@ class FrameChange:
             distribution.log_weight,
         )
 
+    def apply_to_covariance(
+        self, covariance: Float[Array, "models dims dims"]
+    ) -> Float[Array, "models dims dims"]:
+        """Covariances of abilities in the new frame: with slopes `T a` they are `T'^-1 theta`."""
+        dims = covariance.shape[-1]
+        back = jnp.linalg.inv(self.matrix[:dims, :dims])
+        return jnp.einsum("ka,ikl,lb->iab", back, covariance, back)
+
     def apply_to_items(
         self, items: ItemPosteriors, group: Int[Array, "blocks items"]
     ) -> ItemPosteriors:
@@ -56,8 +64,12 @@ def standardise(
     ability: Float[Array, "models dims"],
     is_scored: Bool[Array, " models"],
     reference: Float[Array, "models dims"] | None = None,
+    spread: Float[Array, "dims dims"] | None = None,
 ) -> tuple[Float[Array, "models dims"], Float[Array, "coordinates coordinates"]]:
     """Abilities with mean 0 and covariance I over the models with responses.
+
+    With `spread`, the mean covariance of their posteriors, it is their second moment that is I: of
+    all frames the one where the bound is highest, since neither likelihood nor items see it.
 
     With `theta = mean + theta' T` the slopes become `T slope` and the intercepts gain
     `mean . slope`. Of all such frames the one nearest to the reference is taken (Procrustes):
@@ -74,6 +86,8 @@ def standardise(
     mean = jnp.sum(weight * ability, axis=0) / count
     centred = weight * (ability - mean)
     covariance = centred.T @ centred / count
+    if spread is not None:
+        covariance = covariance + spread
     values, vectors = jnp.linalg.eigh(covariance)
     # A direction that vanishes (more dims than the data support) is left small, not blown up.
     floor = 1e-6 * jnp.sum(values) / dims + jnp.finfo(ability.dtype).tiny

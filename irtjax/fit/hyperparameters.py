@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from irtjax.fit.packed import pair_index, unpack
 from irtjax.model.priors import Priors
@@ -128,15 +128,14 @@ def _shrink_eigenvalues(
 
 
 def update_effect_variance(
-    effect: Float[Array, "groups models"],
-    information: Float[Array, "groups models"],
-    variance: Float[Array, ""],
+    effect: Float[Array, "models groups"],
+    spread: Float[Array, "models groups"],
+    is_seen: Bool[Array, "models groups"],
     priors: Priors,
 ) -> Float[Array, ""]:
     """Mean of `e^2` plus its posterior variance over the seen pairs, and one prior pair's worth."""
-    is_seen = information > 0
-    spread = effect**2 + 1 / (information + 1 / variance)
-    total = jnp.sum(jnp.where(is_seen, spread, jnp.zeros_like(spread)))
+    square = effect**2 + spread
+    total = jnp.sum(jnp.where(is_seen, square, jnp.zeros_like(square)))
     return (total + priors.effect_variance) / (jnp.sum(is_seen).astype(effect.dtype) + 1)
 
 

@@ -26,7 +26,7 @@ from irtjax.fit.kernel import (
     model_statistics,
     update_posterior,
 )
-from irtjax.fit.packed import products
+from irtjax.fit.packed import pack, products
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.response import Asymptotes, CellDerivatives
 
@@ -64,6 +64,8 @@ class PassContext:
     asymptotes: Asymptotes | None
     is_free: tuple[bool, ...] = static_field()
     n_nodes: int = static_field()
+    spread: Float[Array, "models pairs"] | None = None
+    effect_spread: Float[Array, "models groups"] | None = None
 
 
 @pytree_dataclass
@@ -83,8 +85,18 @@ def pass_context(
     asymptotes: Asymptotes | None,
     is_free: tuple[bool, ...],
     n_nodes: int,
+    ability_covariance: Float[Array, "models dims dims"] | None = None,
+    effect_spread: Float[Array, "models groups"] | None = None,
 ) -> PassContext:
-    """Prepare the parameters for the blocks: precisions once a group, not once an item."""
+    """Prepare the parameters for the blocks: precisions once a group, not once an item.
+
+    Abilities and effects are known without the covariances (variances) of their posteriors.
+    """
+    spread = None
+    if ability_covariance is not None:
+        # (theta, 1): the last coordinate is known.
+        padded = jnp.pad(ability_covariance, ((0, 0), (0, 1), (0, 1)))
+        spread = pack(padded).T
     precision, log_determinant = packed_precision(distribution.covariance, is_free)
     return PassContext(
         jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1),
@@ -96,6 +108,8 @@ def pass_context(
         asymptotes,
         is_free,
         n_nodes,
+        spread,
+        effect_spread,
     )
 
 
@@ -111,11 +125,21 @@ def seen_by_block(view: BlockView, context: PassContext) -> FixedSide:
     asymptotes = context.asymptotes
     if asymptotes is not None:
         asymptotes = jax.tree.map(lambda leaf: leaf[prior_group(view.group, leaf)], asymptotes)
-    offset = None
-    if context.effect is not None:
+
+    def by_item(
+        values: Float[Array, "models groups"] | None,
+    ) -> Float[Array, "models items"] | None:
         # Out-of-range slots are clipped to the last group; no item is in them.
-        offset = context.effect[:, view.slot_group] @ view.in_slot
-    return FixedSide(context.design, offset, asymptotes, context.n_nodes)
+        return None if values is None else values[:, view.slot_group] @ view.in_slot
+
+    return FixedSide(
+        context.design,
+        by_item(context.effect),
+        asymptotes,
+        context.n_nodes,
+        context.spread,
+        by_item(context.effect_spread),
+    )
 
 
 def item_priors(view: BlockView, context: PassContext) -> ItemPrior:

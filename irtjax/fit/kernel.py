@@ -53,12 +53,18 @@ class BlockData:
 
 @pytree_dataclass
 class FixedSide:
-    """The models as one block sees them: `(theta, 1)`, the effect on each cell, the asymptotes."""
+    """The models as one block sees them: `(theta, 1)`, the effect on each cell, the asymptotes.
+
+    Abilities and effects may have a posterior: `spread` is the packed covariance of `(theta, 1)`,
+    `offset_variance` the variance of each cell's effect. Without, they are known.
+    """
 
     design: Float[Array, "models coordinates"]
     offset: Float[Array, "models items"] | None
     asymptotes: Asymptotes | None
     n_nodes: int = static_field()
+    spread: Float[Array, "models pairs"] | None = None
+    offset_variance: Float[Array, "models items"] | None = None
 
 
 @pytree_dataclass
@@ -102,11 +108,21 @@ class EffectStatistics:
 def logit_moments(
     fixed: FixedSide, posterior: Posterior
 ) -> tuple[Float[Array, "models items"], Float[Array, "models items"]]:
-    """Mean and variance of each cell's logit under the item's posterior."""
+    """Mean and variance of each cell's logit under all posteriors.
+
+    The variance is `x' V x + m' W m + tr(V W)`, with W the covariance of x, and the effect's.
+    """
     mean = fixed.design @ posterior.mean
     if fixed.offset is not None:
         mean = mean + fixed.offset
     variance = quadratic(fixed.design) @ posterior.covariance
+    if fixed.spread is not None:
+        rows, columns = pair_index(fixed.design.shape[1])
+        twice = np.where(rows == columns, 1.0, 2.0).astype(fixed.spread.dtype)
+        second_moment = posterior.covariance + products(posterior.mean.T).T
+        variance = variance + (fixed.spread * twice) @ second_moment
+    if fixed.offset_variance is not None:
+        variance = variance + fixed.offset_variance
     return mean, jnp.maximum(variance, 0)
 
 
@@ -141,13 +157,16 @@ def update_posterior(
 ) -> Posterior:
     """One damped Newton step of every item's posterior.
 
-    `V^-1 = Sigma^-1 + sum_i E[-l''] x x'` and `m += V (sum_i E[l'] x - Sigma^-1 (m - mu))`.
+    `V^-1 = Sigma^-1 + sum_i E[-l''] (x x' + W)` and
+    `m += V (sum_i E[l'] x - E[-l''] W m - Sigma^-1 (m - mu))`.
     With asymptotes `E[-l'']` can be negative; where the sum is then not positive definite, the
     positive part of the cells takes its place (a preconditioner: the gradient stays exact).
     """
     size = len(prior.is_free)
     cells = expected_cells(data, fixed, posterior)
     outer = products(fixed.design).T
+    if fixed.spread is not None:
+        outer = outer + fixed.spread.T
     inverse, _, is_positive = positive_definite_inverse(
         _pinned(prior.precision + outer @ cells.negative_second, prior.is_free), size
     )
@@ -159,7 +178,10 @@ def update_posterior(
         inverse = jnp.where(is_positive, inverse, fallback)
     covariance = _pinned(inverse, prior.is_free, diagonal=0.0)
     pull = _times(prior.precision, posterior.mean - prior.mean, size)
-    step = _times(covariance, fixed.design.T @ cells.first - pull, size)
+    gradient = fixed.design.T @ cells.first
+    if fixed.spread is not None:
+        gradient -= _times(fixed.spread.T @ cells.negative_second, posterior.mean, size)
+    step = _times(covariance, gradient - pull, size)
     length = jnp.sqrt(jnp.sum(step**2, axis=0))
     step = step * (_LONGEST_STEP / jnp.maximum(length, _LONGEST_STEP))
     return Posterior(posterior.mean + step, covariance)

@@ -20,7 +20,7 @@ from irtjax.fit.hyperparameters import (
     update_effect_variance,
 )
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, PassResult, pass_context, renew_items
-from irtjax.fit.models_step import step_models
+from irtjax.fit.models_step import ability_covariances, effect_spreads, step_models
 from irtjax.fit.outer import OuterParameters, vector_form
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.start import (
@@ -50,6 +50,8 @@ _T = TypeVar("_T")
 # the groups' distributions are not in the bound (their pooled moments move with it), and where it
 # is flat they let it sink by up to 3e-6 a step.
 _RELATIVE_DROP = 1e-5
+# Of abilities and effects, before the first pass tells it: only the first step depends on it.
+_FIRST_VARIANCE = 0.01
 
 
 @pytree_dataclass
@@ -120,9 +122,12 @@ class MarginalItems:
         effect = None
         if self.has_effects and blocks.n_groups > 1:
             effect = jnp.zeros((blocks.n_models, blocks.n_groups), dtype)
+        unit = jnp.broadcast_to(jnp.eye(spec.dims, dtype=dtype), (len(ability),) + (spec.dims,) * 2)
         outer = OuterParameters(
             ability,
+            _FIRST_VARIANCE * unit,
             effect,
+            None if effect is None else jnp.full_like(effect, _FIRST_VARIANCE),
             jnp.asarray(priors.effect_variance, dtype),
             distribution,
             _start_asymptotes(spec, priors, n_groups, dtype),
@@ -192,27 +197,35 @@ class MarginalItems:
     def finish(self, blocks: Blocks, state: State) -> Estimates:
         """Estimates in the canonical frame, with their errors."""
         accuracy = np.asarray(model_accuracy(blocks))
-        collapsed = collapse(state.items)
-        rotation = canonical_rotation(
-            item_slopes(blocks, collapsed), np.asarray(state.outer.ability), accuracy
-        )
-        return self._estimates(blocks, state, rotation.astype(accuracy.dtype))
+        # Published abilities have sd 1 themselves; in the loop their second moment is 1.
+        ability, matrix = standardise(state.outer.ability, state.is_scored)
+        dims = state.spec.dims
+        slope = item_slopes(blocks, collapse(state.items)) @ np.asarray(matrix[:dims, :dims]).T
+        rotation = canonical_rotation(slope, np.asarray(ability), accuracy).astype(accuracy.dtype)
+        turn = np.eye(dims + 1, dtype=accuracy.dtype)
+        turn[:dims, :dims] = rotation.T
+        return self._estimates(blocks, state, ability @ rotation, turn @ matrix)
 
     @functools.partial(jax.jit, static_argnums=0)
     def _estimates(
-        self, blocks: Blocks, state: State, rotation: Float[Array, "dims dims"]
+        self,
+        blocks: Blocks,
+        state: State,
+        ability: Float[Array, "models dims"],
+        matrix: Float[Array, "coordinates coordinates"],
     ) -> Estimates:
-        outer, dims = state.outer, state.spec.dims
-        matrix = jnp.eye(dims + 1, dtype=rotation.dtype).at[:dims, :dims].set(rotation.T)
-        frame = FrameChange(matrix, jnp.zeros_like(outer.distribution.mean[:, 0]))
+        """Estimates and errors at the abilities of another frame, which `matrix` leads to."""
+        frame = FrameChange(matrix, jnp.zeros_like(state.outer.distribution.mean[:, 0]))
         outer = dataclasses.replace(
-            outer,
-            ability=outer.ability @ rotation,
-            distribution=frame.apply_to_distribution(outer.distribution),
+            state.outer,
+            ability=ability,
+            distribution=frame.apply_to_distribution(state.outer.distribution),
         )
         items = frame.apply_to_items(state.items, blocks.group)
-        rotated = dataclasses.replace(state, outer=outer)
-        total, groups = uncertainty_sums(blocks, items, self.context(rotated))
+        known = dataclasses.replace(
+            self.context(dataclasses.replace(state, outer=outer)), spread=None, effect_spread=None
+        )
+        total, groups = uncertainty_sums(blocks, items, known)
         asymptotes, errors = outer.asymptotes, None
         if asymptotes is not None:
             errors = asymptote_errors(groups if self.has_effects else _pooled(groups), asymptotes)
@@ -238,6 +251,8 @@ class MarginalItems:
             outer.asymptotes,
             free_coordinates(state.spec),
             self.n_nodes,
+            outer.ability_covariance,
+            outer.effect_spread,
         )
 
     def _move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
@@ -246,22 +261,38 @@ class MarginalItems:
         moments = result.moments if self.has_effects else _pooled(result.moments)
         is_free = free_coordinates(state.spec)
         ability, effect = step_models(outer.ability, outer.effect, outer.effect_variance, result)
+        covariance = ability_covariances(result, state.is_scored)
+        spread = effect_spreads(result, outer.effect_variance)
         variance, asymptotes = outer.effect_variance, outer.asymptotes
-        if effect is not None and result.effects is not None:
-            information = result.effects.information
-            variance = update_effect_variance(effect.T, information, variance, priors)
         if asymptotes is not None:
             asymptotes = update_asymptotes(asymptotes, moments, priors)
         distribution = update_distribution(outer.distribution, moments, priors, is_free)
-        ability, matrix = standardise(ability, state.is_scored, outer.ability)
+        ability, matrix = standardise(
+            ability, state.is_scored, outer.ability, _mean_of(covariance, state.is_scored)
+        )
         shift = jnp.zeros_like(distribution.mean[:, 0])
-        if effect is not None:
+        if effect is not None and spread is not None and result.effects is not None:
             design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)
             design = design * jnp.asarray(is_free, design.dtype)
             effect, shift = residual_effects(design, effect, state.is_scored)
+            is_seen = result.effects.information.T > 0
+            variance = update_effect_variance(effect, spread, is_seen, priors)
         frame = FrameChange(matrix, shift)
         distribution = frame.apply_to_distribution(distribution)
-        return OuterParameters(ability, effect, variance, distribution, asymptotes), frame
+        unit = jnp.eye(covariance.shape[1], dtype=covariance.dtype)
+        covariance = frame.apply_to_covariance(covariance)
+        covariance = jnp.where(state.is_scored[:, None, None], covariance, unit)
+        moved = OuterParameters(
+            ability, covariance, effect, spread, variance, distribution, asymptotes
+        )
+        return moved, frame
+
+
+def _mean_of(
+    covariance: Float[Array, "models dims dims"], is_scored: Bool[Array, " models"]
+) -> Float[Array, "dims dims"]:
+    weight = is_scored.astype(covariance.dtype)
+    return jnp.einsum("i,ikl->kl", weight, covariance) / jnp.maximum(jnp.sum(weight), 1)
 
 
 def item_slopes(blocks: Blocks, collapsed: ItemPosteriors) -> np.ndarray:
@@ -292,21 +323,28 @@ def _beta_mean(parameters: tuple[float, float]) -> float:
 
 
 def _log_prior(outer: OuterParameters, result: PassResult, priors: Priors) -> Float[Array, ""]:
-    """Log-density of what has a prior, up to constants: abilities, effects, covariances' traces."""
+    """What priors add to the bound, up to constants: abilities, effects, covariances' traces.
+
+    Abilities and effects have normal posteriors: the bound has their divergence from the priors.
+    """
     trace = jnp.trace(outer.distribution.covariance, axis1=2, axis2=3)
-    total = -0.5 * jnp.sum(outer.ability**2)
+    spread = jnp.trace(outer.ability_covariance, axis1=1, axis2=2)
+    _, log_determinant = jnp.linalg.slogdet(outer.ability_covariance)
+    total = 0.5 * jnp.sum(log_determinant - spread) - 0.5 * jnp.sum(outer.ability**2)
+    total += 0.5 * outer.ability.size
     total -= 0.5 * priors.trace_penalty * jnp.sum(result.moments.count * trace)
     if outer.asymptotes is not None:
         log_c, log_not_c, log_d, log_not_d = outer.asymptotes.logarithms()
         total += _log_beta(log_c, log_not_c, priors.guessing)
         total += _log_beta(log_not_d, log_d, priors.infeasibility)
-    if outer.effect is not None and result.effects is not None:
-        # Effects are integrated by Laplace: their variance is estimated as if they were random.
-        information = result.effects.information
-        density = outer.effect.T**2 / outer.effect_variance
-        density += jnp.log1p(information * outer.effect_variance)
-        seen = information > 0
+    if outer.effect is not None and outer.effect_spread is not None and result.effects is not None:
+        # The divergence of the effects' posteriors from N(0, tau^2), and the prior of tau^2.
+        ratio = outer.effect_spread / outer.effect_variance
+        density = outer.effect**2 / outer.effect_variance + ratio - jnp.log(ratio) - 1
+        seen = result.effects.information.T > 0
         total -= 0.5 * jnp.sum(jnp.where(seen, density, jnp.zeros_like(density)))
+        total -= 0.5 * priors.effect_variance / outer.effect_variance
+        total -= 0.5 * jnp.log(outer.effect_variance)
     return total
 
 

@@ -1,12 +1,12 @@
 """Newton step of the models: each model's abilities and effects together."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from irtjax.fit.item_pass import PassResult
-from irtjax.fit.packed import unpack
+from irtjax.fit.packed import pair_index, positive_definite_inverse, unpack
 
-__all__ = ["step_models", "profile_information"]
+__all__ = ["ability_covariances", "effect_spreads", "profile_information", "step_models"]
 
 # An ability may move by this much a step (Euclidean, in standard deviations), an effect by this
 # many logits: see the cap on the items' steps.
@@ -30,6 +30,31 @@ def profile_information(
     precision = result.effects.information + 1 / effect_variance
     coupling = result.effects.cross / precision[:, None]
     return information - jnp.einsum("gki,gli->ikl", coupling, result.effects.cross), coupling
+
+
+def ability_covariances(
+    result: PassResult, is_scored: Bool[Array, " models"]
+) -> Float[Array, "models dims dims"]:
+    """Covariance of each ability's normal posterior: the inverse of its information and prior's.
+
+    It is where the bound is highest given everything else. The prior, N(0, I), is what a model
+    without responses has.
+    """
+    dims = result.models.score.shape[1]
+    rows, columns = pair_index(dims)
+    unit = jnp.asarray(rows == columns, result.models.information.dtype)
+    precision = jnp.where(is_scored, result.models.information.T, 0) + unit[:, None]
+    inverse, _, _ = positive_definite_inverse(precision, dims)
+    return unpack(inverse, dims).transpose(2, 0, 1)
+
+
+def effect_spreads(
+    result: PassResult, effect_variance: Float[Array, ""]
+) -> Float[Array, "models groups"] | None:
+    """Variance of each effect's normal posterior, tau^2 where a model has no responses."""
+    if result.effects is None:
+        return None
+    return 1 / (result.effects.information + 1 / effect_variance).T
 
 
 def step_models(

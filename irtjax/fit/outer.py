@@ -17,10 +17,16 @@ __all__ = ["OuterParameters", "vector_form"]
 
 @pytree_dataclass
 class OuterParameters:
-    """Everything that is estimated but the items: small, and the same on every device."""
+    """Everything that is estimated but the items: small, and the same on every device.
+
+    Abilities and effects have normal posteriors: means, and `ability_covariance` and
+    `effect_spread` (variances).
+    """
 
     ability: Float[Array, "models dims"]
+    ability_covariance: Float[Array, "models dims dims"]
     effect: Float[Array, "models groups"] | None
+    effect_spread: Float[Array, "models groups"] | None
     effect_variance: Float[Array, ""]
     distribution: ItemDistribution
     asymptotes: Asymptotes | None
@@ -32,8 +38,8 @@ def vector_form(
     """The parameters as one unconstrained vector, and the way back.
 
     The variance of effects enters by its logarithm, covariances by their Cholesky factors with
-    the diagonal's logarithm: every vector is a valid set of parameters. Pinned coordinates and
-    fixed asymptotes come back as they were.
+    the diagonal's logarithm: every vector is a valid set of parameters. Pinned coordinates, fixed
+    asymptotes and posterior variances (which follow from the rest) come back as they were.
     """
     size = len(is_free)
     rows, columns = np.tril_indices(size, -1)
@@ -64,7 +70,9 @@ def vector_form(
         covariance = jnp.einsum("...ij,...kj->...ik", factor, factor)
         return OuterParameters(
             ability,
+            outer.ability_covariance,
             effect,
+            outer.effect_spread,
             jnp.exp(log_variance),
             ItemDistribution(
                 mean,

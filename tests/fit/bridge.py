@@ -75,6 +75,10 @@ class Placed:
             self.asymptotes,
             self.problem.is_free,
             self.problem.n_nodes,
+            *(
+                None if value is None else jnp.asarray(value)
+                for value in (self.problem.ability_covariance, self.problem.effect_spread)
+            ),
         )
 
     def run(self, function, *arguments):

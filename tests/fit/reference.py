@@ -43,7 +43,8 @@ class Problem:
     """Everything a pass needs; items in the order of the matrix.
 
     `mean`, `covariance` are items x components x ...; `mu`, `sigma`, `log_weight` groups x
-    components x ...; `guessing`, `feasibility` one a group.
+    components x ...; `guessing`, `feasibility` one a group. Abilities and effects are known, or
+    have the (co)variances `ability_covariance` and `effect_spread`.
     """
 
     response: np.ndarray
@@ -61,6 +62,8 @@ class Problem:
     share: np.ndarray
     is_free: tuple[bool, ...]
     n_nodes: int
+    ability_covariance: np.ndarray | None = None
+    effect_spread: np.ndarray | None = None
 
     @property
     def design(self):
@@ -73,11 +76,23 @@ class Problem:
         offset = np.zeros(len(i)) if self.effect is None else self.effect[i, self.group[j]]
         return i, self.design[i], offset, self.response[i, j].astype(float), self.weight[i, j]
 
+    def design_covariance(self, i):
+        """Covariance of `(theta, 1)` of some models."""
+        size = len(self.is_free)
+        full = np.zeros((len(i), size, size))
+        if self.ability_covariance is not None:
+            full[:, :-1, :-1] = self.ability_covariance[i]
+        return full
+
     def cells(self, j, m, V):
         """Weighted expectations of the five numbers of the seen cells of item j."""
-        _, x, offset, y, w = self.seen(j)
-        variance = np.einsum("ia,ab,ib->i", x, V, x)
-        g = self.group[j]
+        i, x, offset, y, w = self.seen(j)
+        W, g = self.design_covariance(i), self.group[j]
+        # Of z'x with z and x independent: E[x]'V E[x] + E[z]'W E[z] + tr(V W).
+        variance = np.einsum("ia,ab,ib->i", x, V, x) + np.einsum("a,iab,b->i", m, W, m)
+        variance += np.einsum("ab,iab->i", V, W)
+        if self.effect_spread is not None:
+            variance += self.effect_spread[i, g]
         return w * expected_cell(
             x @ m + offset, variance, y, self.guessing[g], self.feasibility[g], self.n_nodes
         )
@@ -94,15 +109,17 @@ def renewed_posterior(problem, j, c):
     """One Newton step of item j's posterior under component c."""
     g, free = problem.group[j], np.flatnonzero(problem.is_free)
     m, V = problem.mean[j, c], problem.covariance[j, c]
-    _, x, _, _, _ = problem.seen(j)
+    i, x, _, _, _ = problem.seen(j)
     _, first, second, _, _ = problem.cells(j, m, V)
-    prior = problem.precision(g, c)
-    information = prior + np.einsum("i,ia,ib->ab", -second, x, x)
+    prior, W = problem.precision(g, c), problem.design_covariance(i)
+    outer = np.einsum("ia,ib->iab", x, x) + W
+    information = prior + np.einsum("i,iab->ab", -second, outer)
     if np.linalg.eigvalsh(information[np.ix_(free, free)]).min() <= 0:
-        information = prior + np.einsum("i,ia,ib->ab", np.maximum(-second, 0), x, x)
+        information = prior + np.einsum("i,iab->ab", np.maximum(-second, 0), outer)
     covariance = np.zeros_like(V)
     covariance[np.ix_(free, free)] = np.linalg.inv(information[np.ix_(free, free)])
-    step = covariance @ (first @ x - prior @ (m - problem.mu[g, c]))
+    score = first @ x + np.einsum("i,iab,b->a", second, W, m)
+    step = covariance @ (score - prior @ (m - problem.mu[g, c]))
     length = np.linalg.norm(step)
     return m + step * min(1.0, LONGEST_ITEM_STEP / max(length, 1e-300)), covariance
 
@@ -237,6 +254,7 @@ def random_problem(
     has_asymptotes=False,
     is_fractional=False,
     is_weighted=False,
+    is_uncertain=False,
     missing=0.2,
     is_free=None,
     n_nodes=9,
@@ -271,6 +289,11 @@ def random_problem(
         response = np.where(rng.random(shape) < 0.3, part, response)
     response[rng.random(shape) < missing] = -1
     weight = rng.integers(1, 5, shape).astype(float) if is_weighted else np.ones(shape)
+    ability_covariance = effect_spread = None
+    if is_uncertain:
+        root = rng.normal(0, 0.2, (n_models, dims, dims))
+        ability_covariance = root @ root.swapaxes(1, 2) + 0.02 * np.eye(dims)
+        effect_spread = rng.uniform(0.01, 0.3, (n_models, n_groups)) if has_effects else None
     return Problem(
         response,
         weight,
@@ -287,4 +310,6 @@ def random_problem(
         np.full((n_items, n_components), 1 / n_components),
         is_free,
         n_nodes,
+        ability_covariance,
+        effect_spread,
     )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from irtjax.fit.hyperparameters import update_asymptotes, update_distribution
-from irtjax.fit.models_step import step_models
+from irtjax.fit.models_step import ability_covariances, effect_spreads, step_models
 from irtjax.model.priors import Priors
 from tests.fit import reference
 from tests.fit.bridge import Placed, unpacked
@@ -16,13 +16,14 @@ from tests.tolerances import close
 ITEMS_PER_BLOCK = 256
 SIZE = {"n_models": 100, "n_items": 3000, "n_groups": 7}
 KINDS = {
-    "2pl": {"dims": 2},
+    "2pl": {"dims": 2, "is_uncertain": True},
     "everything": {
         "dims": 2,
         "n_components": 2,
         "has_asymptotes": True,
         "is_fractional": True,
         "is_weighted": True,
+        "is_uncertain": True,
     },
     "1pl": {"dims": 1, "has_effects": False, "is_free": (False, True), "n_nodes": 5},
 }
@@ -99,6 +100,22 @@ def test_the_models_step_is_a_dense_joint_newton_step(passed):
     close(ability, truth[0], kind="solve")
     if effect is not None:
         close(effect, truth[1], kind="solve")
+
+
+@pytest.mark.oracle
+def test_posterior_variances_of_models_are_inverse_informations(passed):
+    placed, expected, result, _ = passed
+    dims, tau_squared = placed.problem.ability.shape[1], 0.3
+    is_scored = np.arange(SIZE["n_models"]) != 4
+    covariance = jax.jit(ability_covariances)(result, is_scored)
+    truth = np.linalg.inv(expected.information + np.eye(dims))
+    truth[4] = np.eye(dims)  # nothing known of it but the prior
+    close(covariance, truth, kind="solve", scale=0.1)
+    spread = jax.jit(effect_spreads)(result, np.asarray(tau_squared, placed.ability.dtype))
+    if placed.effect is None:
+        assert spread is None
+    else:
+        close(spread, 1 / (expected.effect_information.T + 1 / tau_squared), kind="solve")
 
 
 @pytest.mark.oracle
