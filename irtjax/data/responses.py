@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.data.checks import (
+    MISSING,
+    check_weight,
+    checked_ids,
+    checked_metadata,
+    checked_values,
+    value_error,
+)
 from irtjax.errors import InputError
 
 __all__ = ["MISSING", "Cells", "Provenance", "ResponseMatrix"]
 
-MISSING = -1
 # Below this share of observed cells the coordinate layout is smaller and faster
 # (measured crossover on 2 CPU cores: about 20%).
 DENSE_FROM = 0.20
@@ -106,19 +113,19 @@ class ResponseMatrix:
                 f"responses must be a models x items matrix, not {matrix.ndim}-dimensional"
             )
         n_models, n_items = matrix.shape
-        models = _checked_ids(model_ids, n_models, "model")
-        items = _checked_ids(item_ids, n_items, "item")
-        matrix = _checked_values(matrix, models, items)
+        models = checked_ids(model_ids, n_models, "model")
+        items = checked_ids(item_ids, n_items, "item")
+        matrix = checked_values(matrix, models, items)
         if weight is not None:
             weight = np.asarray(weight, np.float32)
             if weight.shape != matrix.shape:
                 raise InputError(f"weight has shape {weight.shape}, the responses {matrix.shape}")
-            _check_weight(weight[matrix >= 0])
+            check_weight(weight[matrix >= 0])
         observed = np.count_nonzero(matrix >= 0)
         is_dense = observed >= DENSE_FROM * max(matrix.size, 1)
         sparse = None
         if not is_dense:
-            item_index, model_index = np.nonzero((matrix >= 0).T)
+            item_index, model_index = _observed(matrix)
             taken = (model_index, item_index)
             sparse = Cells(
                 model_index.astype(np.int32),
@@ -132,8 +139,8 @@ class ResponseMatrix:
             matrix if is_dense else None,
             weight if is_dense else None,
             sparse,
-            _checked_metadata(item_metadata, n_items, "item"),
-            _checked_metadata(model_metadata, n_models, "model"),
+            checked_metadata(item_metadata, n_items, "item"),
+            checked_metadata(model_metadata, n_models, "model"),
             provenance or Provenance(),
         )
 
@@ -167,19 +174,19 @@ class ResponseMatrix:
         Raises:
             InputError: a value outside [0, 1], a repeated id, the same cell twice.
         """
-        models = _checked_ids(model_ids, len(model_ids), "model")
-        items = _checked_ids(item_ids, len(item_ids), "item")
+        models = checked_ids(model_ids, len(model_ids), "model")
+        items = checked_ids(item_ids, len(item_ids), "item")
         model_index = np.asarray(model_index, np.int32)
         item_index = np.asarray(item_index, np.int32)
         response = np.asarray(response, np.float32)
         observed = ~np.isnan(response)
         if weight is not None:
             weight = np.asarray(weight, np.float32)
-            _check_weight(weight[observed])
+            check_weight(weight[observed])
         bad = observed & ~((response >= 0) & (response <= 1))
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
-            raise _value_error(response[k], models[model_index[k]], items[item_index[k]])
+            raise value_error(response[k], models[model_index[k]], items[item_index[k]])
         cells = _sorted_cells(model_index, item_index, response, weight, observed, len(models))
         _refuse_repeated(cells, models, items)
         shape = (len(models), len(items))
@@ -197,8 +204,8 @@ class ResponseMatrix:
             dense,
             dense_weight,
             cells if dense is None else None,
-            _checked_metadata(item_metadata, shape[1], "item"),
-            _checked_metadata(model_metadata, shape[0], "model"),
+            checked_metadata(item_metadata, shape[1], "item"),
+            checked_metadata(model_metadata, shape[0], "model"),
             provenance or Provenance(),
         )
 
@@ -238,7 +245,7 @@ class ResponseMatrix:
         if self.sparse is not None:
             return self.sparse
         assert self.dense is not None
-        item_index, model_index = np.nonzero((self.dense >= 0).T)
+        item_index, model_index = _observed(self.dense)
         taken = (model_index, item_index)
         weight = (
             np.ones(len(item_index), np.float32)
@@ -359,56 +366,8 @@ def _refuse_repeated(cells: Cells, models: np.ndarray, items: np.ndarray) -> Non
         )
 
 
-def _checked_ids(ids: Sequence[str] | None, size: int, kind: str) -> np.ndarray:
-    if ids is None:
-        ids = [f"{kind}-{k}" for k in range(size)]
-    if len(ids) != size:
-        raise InputError(f"{len(ids)} {kind} ids for {size} {kind}s")
-    checked = np.empty(size, object)
-    checked[:] = [str(each) for each in ids]
-    if len(set(checked)) != size:
-        repeated = pd.Series(checked)[pd.Series(checked).duplicated()].iloc[0]
-        raise InputError(f"{kind} id {repeated!r} stands twice; ids must be unique")
-    return checked
-
-
-def _checked_values(matrix: np.ndarray, models: np.ndarray, items: np.ndarray) -> np.ndarray:
-    if matrix.dtype == bool:
-        return matrix.astype(np.int8)
-    if matrix.dtype == object:
-        try:
-            matrix = matrix.astype(np.float32)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"responses must be numbers: {error}") from None
-    if not np.issubdtype(matrix.dtype, np.number) or np.iscomplexobj(matrix):
-        raise InputError(f"responses must be numbers, not {matrix.dtype}")
-    is_missing = (matrix == MISSING) | (matrix != matrix)
-    bad = ~is_missing & ~((matrix >= 0) & (matrix <= 1))
-    if bad.any():
-        i, j = (int(k[0]) for k in np.nonzero(bad))
-        raise _value_error(matrix[i, j], models[i], items[j])
-    if np.issubdtype(matrix.dtype, np.floating):
-        is_binary = bool(np.all(is_missing | (matrix == 0) | (matrix == 1)))
-        return np.where(is_missing, MISSING, matrix).astype(np.int8 if is_binary else np.float32)
-    return matrix.astype(np.int8)
-
-
-def _value_error(value: Any, model: str, item: str) -> InputError:
-    return InputError(
-        f"response {value} of model {model!r} to item {item!r} is not in [0, 1]; "
-        "missing is -1 or NaN in an array, empty in a file"
-    )
-
-
-def _check_weight(weight: np.ndarray) -> None:
-    if not np.all(np.isfinite(weight) & (weight > 0)):
-        bad = weight[~(np.isfinite(weight) & (weight > 0))][0]
-        raise InputError(f"weights must be positive and finite; found {bad}")
-
-
-def _checked_metadata(table: pd.DataFrame | None, size: int, kind: str) -> pd.DataFrame:
-    if table is None:
-        return pd.DataFrame(index=pd.RangeIndex(size))
-    if len(table) != size:
-        raise InputError(f"{kind} metadata has {len(table)} rows for {size} {kind}s")
-    return table.reset_index(drop=True)
+def _observed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Item and model of each observed cell, sorted by item and then by model."""
+    # Eight times faster than np.nonzero of the transpose (6 against 51 ms at 100 x 34,000).
+    flat = np.flatnonzero(np.ascontiguousarray((matrix >= 0).T))
+    return np.divmod(flat, matrix.shape[0])
