@@ -1,8 +1,8 @@
 """Run named benchmarks, each in a process of its own, and print what each measured.
 
-    python -m benchmarks                 all of them
-    python -m benchmarks fit-w2 read-w2  some
-    python -m benchmarks --out FILE      also as JSON
+python -m benchmarks                 all of them
+python -m benchmarks fit-w2 read-w2  some
+python -m benchmarks --out FILE      also as JSON
 """
 
 import argparse
@@ -38,7 +38,8 @@ def main() -> int:
         return 0
     results = {}
     for name in arguments.names or BENCHMARKS:
-        command = [sys.executable, "-m", "benchmarks", name, "--here", "--runs", str(arguments.runs)]
+        command = [sys.executable, "-m", "benchmarks", name, "--here"]
+        command += ["--runs", str(arguments.runs)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             print(done.stderr, file=sys.stderr)
@@ -46,7 +47,8 @@ def main() -> int:
         results[name] = json.loads(done.stdout.splitlines()[-1])
         print(f"{name}: {importlib.import_module(BENCHMARKS[name]).__doc__.splitlines()[0]}")
         for key, value in results[name].items():
-            print(f"  {key:<20} {value:.4g}" if isinstance(value, float) else f"  {key:<20} {value}")
+            shown = f"{value:.4g}" if isinstance(value, float) else value
+            print(f"  {key:<20} {shown}")
     if arguments.out:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
     return 0

@@ -21,9 +21,7 @@ def run(n_runs: int = 5) -> dict[str, float | str]:
     warm: Timing = timed(lambda: fit(problem.train, ModelSpec("2pl", DIMS)), n_runs)
     result: FitResult = warm.value
     cells = problem.test
-    metrics = all_metrics(
-        result.predict_cells(cells.model_index, cells.item_index), cells.response
-    )
+    metrics = all_metrics(result.predict_cells(cells.model_index, cells.item_index), cells.response)
     return {
         "cpu_seconds": warm.cpu_seconds,
         "wall_seconds": warm.wall_seconds,

@@ -27,7 +27,9 @@ VALIDATION_SHARE = 0.2
 MAX_STEPS = 300
 
 
-def fitted(data: ResponseMatrix, family: str, dims: int, components: int) -> tuple[FitResult, float]:
+def fitted(
+    data: ResponseMatrix, family: str, dims: int, components: int
+) -> tuple[FitResult, float]:
     """A fit with benchmark effects, and its CPU seconds (compilation included)."""
     start = time.process_time()
     result = fit(
