@@ -53,7 +53,8 @@ def extrapolate(
     )
     d_parameter = history.parameter[:-1] - history.parameter[1:]
     d_residual = history.residual[:-1] - history.residual[1:]
-    is_valid = (jnp.arange(d_parameter.shape[0]) + 1 < history.count)[:, None]
+    index = jnp.arange(d_parameter.shape[0], dtype=history.count.dtype)
+    is_valid = (index + 1 < history.count)[:, None]
     d_parameter = jnp.where(is_valid, d_parameter, 0)
     d_residual = jnp.where(is_valid, d_residual, 0)
     gamma, *_ = jnp.linalg.lstsq(d_residual.T, residual, rcond=_SMALLEST_SINGULAR)
