@@ -108,7 +108,7 @@ def fit(
     with jax.set_mesh(mesh):
         state = chosen.init(blocks, spec, priors, jax.random.key(seed))
         mark = settings | {"blocks": list(blocks.response.shape)}
-        saver = _Saver(checkpoints, mark if checkpoints is None else fingerprint(data, mark))
+        saver = _Saver(checkpoints, mark if checkpoints is None else fingerprint(data, mark, codes))
         state, progress = saver.start(state)
         look = Look(max_steps=max_steps)
         on_each_look = functools.partial(saver.look, on_look)

@@ -66,14 +66,19 @@ def _check_same(saved: dict[str, Any], now: dict[str, Any], folder: Path) -> Non
             )
 
 
-def fingerprint(data: ResponseMatrix, settings: dict[str, Any]) -> dict[str, Any]:
-    """What must agree for a checkpoint to be continued: the data (by hash) and the settings."""
+def fingerprint(
+    data: ResponseMatrix, settings: dict[str, Any], group: np.ndarray | None = None
+) -> dict[str, Any]:
+    """What must agree for a checkpoint to be continued: the data (by hash) and the settings.
+
+    The data are the ids, the responses with their weights, and the group of each item.
+    """
     digest = hashlib.sha256()
     for ids in (data.model_ids, data.item_ids):
         digest.update("\x00".join(ids).encode())
         digest.update(b"\x01")
     cells = data.sparse
-    arrays = [data.dense, data.dense_weight]
+    arrays = [data.dense, data.dense_weight, group]
     if cells is not None:
         arrays += [cells.model_index, cells.item_index, cells.response, cells.weight]
     for array in arrays:

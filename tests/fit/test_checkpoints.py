@@ -1,0 +1,152 @@
+"""Interrupted and resumed is uninterrupted, to the last bit; another fit is refused by name."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.fit.checkpoints import Checkpoints, fingerprint
+from irtjax.model.priors import Priors
+from irtjax.model.spec import ModelSpec
+from tests.fit.fitting import KINDS, assert_same_bits, fitted, quiet_fit, simulated
+
+KIND = "2pl-2d"
+
+
+def _fit(data=None, spec=None, **settings):
+    more = KINDS[KIND][1] | settings
+    return quiet_fit(simulated(KIND).data if data is None else data, spec or KINDS[KIND][0], **more)
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """The folder of a fit that was stopped after 15 steps, saved every 10."""
+    folder = tmp_path_factory.mktemp("steps")
+    stopped = _fit(checkpoints=Checkpoints(folder, every=10), max_steps=15)
+    assert stopped.status == "max_steps"
+    assert sorted(int(path.name) for path in folder.iterdir()) == [10]
+    return folder
+
+
+def _copy(folder, target):
+    for path in folder.rglob("*"):
+        if path.is_file():
+            to = target / path.relative_to(folder)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(path.read_bytes())
+    return target
+
+
+def test_resumed_is_uninterrupted(interrupted, tmp_path):
+    resumed = _fit(checkpoints=Checkpoints(_copy(interrupted, tmp_path), every=0, resume=True))
+    whole = fitted(KIND)
+    assert resumed.report["n_steps"] == whole.report["n_steps"] > 15
+    assert resumed.report["trace"] == whole.report["trace"]
+    assert resumed.status == whole.status
+    assert_same_bits(resumed.parameters, whole.parameters)
+
+
+def test_a_killed_process_leaves_what_can_be_resumed(tmp_path):
+    script = f"""
+        import os, signal
+        from pathlib import Path
+        from irtjax.fit.checkpoints import Checkpoints
+        from tests.fit.test_checkpoints import _fit
+
+        def kill(progress):
+            if progress.n_steps >= 20:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        _fit(checkpoints=Checkpoints(Path({str(tmp_path)!r}), every=5), on_look=kill)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=Path(__file__).resolve().parents[2],
+        env=os.environ | {"PYTHONPATH": "."},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    resumed = _fit(checkpoints=Checkpoints(tmp_path, every=5, resume=True))
+    assert_same_bits(resumed.parameters, fitted(KIND).parameters)
+    assert resumed.report["trace"] == fitted(KIND).report["trace"]
+
+
+def test_nothing_to_resume_is_said(tmp_path):
+    with pytest.raises(InputError, match="nothing to resume"):
+        _fit(checkpoints=Checkpoints(tmp_path / "none", resume=True))
+
+
+def _changed_cell():
+    data = simulated(KIND).data
+    dense = data.to_dense().copy()
+    dense[0, 0] = 1 - max(dense[0, 0], 0)
+    return ResponseMatrix.from_dense(
+        dense,
+        model_ids=data.model_ids.tolist(),
+        item_ids=data.item_ids.tolist(),
+        item_metadata=data.item_metadata,
+    )
+
+
+def _renamed_item():
+    data = simulated(KIND).data
+    ids = data.item_ids.copy()
+    ids[3] = "another"
+    return data.replace(item_ids=ids)
+
+
+def _other_benchmarks():
+    data = simulated(KIND).data
+    names = data.item_metadata["benchmark"].to_numpy().copy()
+    names[:20] = "benchmark-3"
+    return data.replace(item_metadata=pd.DataFrame({"benchmark": names}))
+
+
+@pytest.mark.parametrize(
+    "change, name",
+    [
+        ({"data": _changed_cell}, "data"),
+        ({"data": _renamed_item}, "data"),
+        ({"data": _other_benchmarks}, "data"),
+        ({"seed": 3}, "seed"),
+        ({"priors": Priors(trace_penalty=0.03)}, "priors"),
+        ({"spec": ModelSpec("4pl", 2)}, "family"),
+        ({"group": None}, "group"),
+    ],
+)
+def test_a_checkpoint_of_another_fit_is_refused_by_name(interrupted, change, name):
+    settings = {key: value() if callable(value) else value for key, value in change.items()}
+    with pytest.raises(InputError, match=f"is of another fit: its {name} is") as caught:
+        _fit(**settings, checkpoints=Checkpoints(interrupted, resume=True))
+    assert "--force" in str(caught.value)
+
+
+def test_only_the_newest_two_are_kept(tmp_path):
+    _fit(checkpoints=Checkpoints(tmp_path, every=5), max_steps=20)
+    assert sorted(int(path.name) for path in tmp_path.iterdir()) == [15, 20]
+
+
+def test_the_fingerprint_sees_every_part_of_the_data():
+    dense = np.array([[1, 0, -1], [0, 1, 1]], np.int8)
+    base = ResponseMatrix.from_dense(dense)
+    marks = [fingerprint(base, {}, np.array(codes))["data"] for codes in ([0, 0, 1], [0, 1, 1])]
+    marks += [
+        fingerprint(data, {})["data"]
+        for data in (
+            base,
+            ResponseMatrix.from_dense(dense, model_ids=["a", "b"]),
+            ResponseMatrix.from_dense(dense, item_ids=["a", "b", "c"]),
+            ResponseMatrix.from_dense(1 - np.maximum(dense, 0)),
+            ResponseMatrix.from_dense(dense, weight=np.full(dense.shape, 2.0)),
+        )
+    ]
+    assert len(set(marks)) == len(marks)
+    assert fingerprint(ResponseMatrix.from_dense(dense.copy()), {})["data"] == marks[2]
