@@ -79,7 +79,7 @@ def fit(
 
     >>> from irtjax.data.tables import lsat7
     >>> fit(lsat7()).item_parameters()["item_id"].tolist()
-    ['item-1', 'item-2', 'item-3', 'item-4', 'item-5']
+    ['LSAT7/1', 'LSAT7/2', 'LSAT7/3', 'LSAT7/4', 'LSAT7/5']
     """
     spec = spec or ModelSpec()
     priors = priors or Priors()
