@@ -18,7 +18,8 @@ class Blocks:
     """All responses, blocked by items; every block has the same shape.
 
     Items are sorted by group, so that a block meets few groups ("slots"): sums over groups are
-    small matrix products within the block. Positions past the last item are padding.
+    small matrix products within the block. Positions past the last item are padding. The number of
+    items is no part of the structure: matrices that fill the same blocks share a compilation.
     """
 
     response: Float[Array, "blocks models items"] | Int[Array, "blocks models items"]
@@ -28,13 +29,17 @@ class Blocks:
     slot_group: Int[Array, "blocks slots"]
     is_item: Bool[Array, "blocks items"]
     n_models: int = static_field()
-    n_items: int = static_field()
     n_groups: int = static_field()
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks, padding blocks included."""
         return self.response.shape[0]
+
+    @property
+    def n_items(self) -> Int[Array, ""]:
+        """Number of items, without padding."""
+        return self.is_item.sum()
 
     @property
     def items_per_block(self) -> int:
@@ -108,7 +113,6 @@ def make_blocks(
         slot_group,  # type: ignore[arg-type]
         is_item,  # type: ignore[arg-type]
         n_models,
-        n_items,
         n_groups,
     )
     return blocks, layout

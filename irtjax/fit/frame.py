@@ -85,12 +85,15 @@ def standardise(
     count = jnp.maximum(jnp.sum(weight), 1)
     mean = jnp.sum(weight * ability, axis=0) / count
     centred = weight * (ability - mean)
+    # Once more, for the rounding of the mean: it would be blown up where the abilities are equal.
+    centred = weight * (centred - jnp.sum(centred, axis=0) / count)
     covariance = centred.T @ centred / count
     if spread is not None:
         covariance = covariance + spread
     values, vectors = jnp.linalg.eigh(covariance)
-    # A direction that vanishes (more dims than the data support) is left small, not blown up.
-    floor = 1e-6 * jnp.sum(values) / dims + jnp.finfo(ability.dtype).tiny
+    # A direction that vanishes (more dims than the data support, or models that all answered
+    # alike) is left small, not blown up: what is left of it may be rounding.
+    floor = 1e-6 * jnp.sum(values) / dims + 1e-9 * jnp.sum(mean**2) + jnp.finfo(ability.dtype).tiny
     sd = jnp.sqrt(jnp.maximum(values, floor))
     whitened = centred @ (vectors / sd)
     turn = vectors.T

@@ -234,7 +234,7 @@ class MarginalItems:
             ability_errors(total, groups, outer.effect, outer.effect_variance),
             outer.effect,
             outer.effect_variance,
-            total.expected_score / blocks.n_items,
+            total.expected_score / blocks.n_items.astype(total.expected_score.dtype),
             items,
             outer.distribution,
             asymptotes,
