@@ -73,11 +73,10 @@ def scan_blocks(
             sums, output = visit(view, per_block, context)
             return _add(carry, sums, view.slot_group), output
 
-        cells = jax.tree.map(lambda leaf: leaf, blocks)
-        first = jax.tree.map(lambda leaf: leaf[0], (cells, per_block))
+        first = jax.tree.map(lambda leaf: leaf[0], (blocks, per_block))
         shapes, _ = jax.eval_shape(lambda b: visit(_view(b[0], dtype), b[1], context), first)
         zero = varying_over_items(_zeros(shapes, n_groups + 1))
-        (sums, rest), output = jax.lax.scan(body, (zero, zero), (cells, per_block))
+        (sums, rest), output = jax.lax.scan(body, (zero, zero), (blocks, per_block))
         return jax.tree.map(jnp.add, sum_over_items(sums), sum_over_items(rest)), output
 
     run = map_over_items(on_device, (BLOCKED, BLOCKED, REPLICATED), (REPLICATED, BLOCKED))
