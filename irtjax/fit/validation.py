@@ -9,12 +9,17 @@ from irtjax.model.spec import ModelSpec
 __all__ = ["check_responses", "data_warnings"]
 
 
+# Weights are numbers of answers. Sums of their squares must not overflow float32 (1e38), and past
+# this many answers float32 cannot tell one more from none anyway.
+_MOST_ANSWERS = 1e12
+
+
 def check_responses(data: ResponseMatrix, spec: ModelSpec) -> None:
     """Refuse data from which the model cannot be estimated.
 
     Raises:
         InputError: fewer than two models, no items, no responses, too many dims, an exploratory
-            1PL with more than one dim.
+            1PL with more than one dim, weights too large to add up.
     """
     if data.n_models < 2:
         raise InputError(
@@ -22,6 +27,13 @@ def check_responses(data: ResponseMatrix, spec: ModelSpec) -> None:
         )
     if data.n_items < 1 or data.n_responses < 1:
         raise InputError("no response in the data; every cell is missing")
+    weight = data.dense_weight if data.sparse is None else data.sparse.weight
+    n_answers = 0.0 if weight is None else float(np.sum(weight, dtype=np.float64))
+    if n_answers > _MOST_ANSWERS:
+        raise InputError(
+            f"the weights add up to {n_answers:.2g}; a weight is the number of answers that a cell "
+            f"stands for, and sums past {_MOST_ANSWERS:.0e} lose their digits; divide them"
+        )
     n_scored = int(np.count_nonzero(data.totals("models")[0]))
     if spec.dims >= n_scored:
         raise InputError(
