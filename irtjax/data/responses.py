@@ -172,13 +172,14 @@ class ResponseMatrix:
             provenance: what the reader wants recorded.
 
         Raises:
-            InputError: a value outside [0, 1], a repeated id, the same cell twice.
+            InputError: a value outside [0, 1], a repeated id, the same cell twice, an index
+                without an id, columns of unequal lengths.
         """
         models = checked_ids(model_ids, len(model_ids), "model")
         items = checked_ids(item_ids, len(item_ids), "item")
-        model_index = np.asarray(model_index, np.int32)
-        item_index = np.asarray(item_index, np.int32)
         response = np.asarray(response, np.float32)
+        model_index = _checked_index(model_index, len(models), len(response), "model")
+        item_index = _checked_index(item_index, len(items), len(response), "item")
         observed = ~np.isnan(response)
         if weight is not None:
             weight = np.asarray(weight, np.float32)
@@ -331,6 +332,18 @@ class ResponseMatrix:
             f"ResponseMatrix({self.n_models:,} models x {self.n_items:,} items, "
             f"{self.n_responses:,} responses, {layout})"
         )
+
+
+def _checked_index(index: Any, n_ids: int, n_cells: int, kind: str) -> np.ndarray:
+    checked = np.asarray(index)
+    if checked.shape != (n_cells,):
+        raise InputError(f"{checked.size} {kind} indices for {n_cells} cells")
+    if n_cells and not (0 <= checked.min() and checked.max() < n_ids):
+        bad = checked[(checked < 0) | (checked >= n_ids)][0]
+        raise InputError(
+            f"{kind} index {bad} is not one of the {n_ids} {kind} ids, 0 to {n_ids - 1}"
+        )
+    return checked.astype(np.int32)
 
 
 def _sorted_cells(
