@@ -1,10 +1,11 @@
 """What the terminal sees: results on stdout, one line a warning or error on stderr."""
 
 import contextlib
+import os
 import sys
 import warnings
-from collections.abc import Iterator
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -28,10 +29,45 @@ _WIDEST = 1000
 
 def console(*, quiet: bool = False) -> Console:
     """The console of results; prints nothing when quiet."""
-    output = Console(highlight=False, markup=False, emoji=False, quiet=quiet)
+    stdout: Any = _Lasting(sys.stdout)
+    output = Console(file=stdout, highlight=False, markup=False, emoji=False, quiet=quiet)
     if not output.is_terminal:
         output.width = _WIDTH
     return output
+
+
+class _Lasting:
+    """Standard output that goes on when nobody reads it (`| head`) or its disk is full.
+
+    What a command computes and writes to files must not be lost for the sake of what it prints.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_gone = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._attempt(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._attempt(self._stream.flush)
+
+    def _attempt(self, action: Callable[[], Any]) -> None:
+        if self._is_gone:
+            return
+        try:
+            action()
+        except OSError as error:
+            self._is_gone = True
+            if not isinstance(error, BrokenPipeError):
+                sys.stderr.write(f"warning: cannot print the results: {error.strerror}\n")
+            # What is still buffered would fail again when the interpreter ends.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
 
 def lines(output: Console, label: str, *texts: str) -> None:

@@ -12,10 +12,12 @@ from irtjax.cli.progress import shown_progress
 from irtjax.cli.responses import read_parts, tested
 from irtjax.cli.run_folder import RunFolder
 from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
+from irtjax.errors import InputError
 
 __all__ = ["fit"]
 
 _STRICT = 3
+_COMPONENTS = 4
 _MODEL = "Model"
 _HELDOUT = "Held-out responses"
 
@@ -60,8 +62,9 @@ def fit(
         ),
     ] = "normal",
     components: Annotated[
-        int, typer.Option(metavar="N", help="Normals of a mixture.", rich_help_panel=_MODEL)
-    ] = 4,
+        int | None,
+        typer.Option(metavar="N", help="Normals of a mixture; 4 without.", rich_help_panel=_MODEL),
+    ] = None,
     max_steps: Annotated[
         int, typer.Option(metavar="N", help="Most steps.", rich_help_panel=_MODEL)
     ] = 1000,
@@ -121,6 +124,7 @@ def fit(
     Writes RUN/items.csv, models.csv, fit.json, responses.npz and checkpoint/.
     """
     from irtjax.compiler_check import require_correct_compiler
+    from irtjax.data.checks import check_seed
     from irtjax.fit.api import check_settings
     from irtjax.fit.api import fit as estimate
     from irtjax.fit.checkpoints import Checkpoints
@@ -131,7 +135,11 @@ def fit(
     output = console(quiet=quiet)
     run = RunFolder(out, force=force, resume=resume)
     spec = ModelSpec(family, dims)
+    if components is not None and item_distribution != "mixture":
+        raise InputError("--components belongs to --item-distribution mixture; add it or drop this")
+    components = _COMPONENTS if components is None else components
     check_settings(estimator, item_distribution, components, max_steps)
+    check_seed(seed)
     reader = {
         "format": format,
         "model_column": model_column,

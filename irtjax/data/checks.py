@@ -10,6 +10,7 @@ from irtjax.errors import InputError
 
 __all__ = [
     "MISSING",
+    "check_seed",
     "check_weight",
     "checked_ids",
     "checked_metadata",
@@ -18,6 +19,17 @@ __all__ = [
 ]
 
 MISSING = -1
+_SEEDS = 2**32
+
+
+def check_seed(seed: int) -> None:
+    """Refuse seeds that NumPy or JAX cannot take.
+
+    Raises:
+        InputError: not a whole number from 0 to 2^32 - 1.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < _SEEDS:
+        raise InputError(f"the seed must be a whole number from 0 to {_SEEDS - 1}, not {seed!r}")
 
 
 def checked_ids(ids: Sequence[str] | None, size: int, kind: str) -> np.ndarray:

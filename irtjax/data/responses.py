@@ -310,6 +310,8 @@ class ResponseMatrix:
         Raises:
             InputError: no such column of item metadata, or an item without a value.
         """
+        if column not in self.item_metadata and column in self.model_metadata:
+            raise InputError(f"{column!r} describes models; items are grouped by an item column")
         if column not in self.item_metadata:
             have = ", ".join(map(str, self.item_metadata.columns)) or "none"
             raise InputError(f"no item metadata column {column!r} to group by; columns: {have}")

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
+from irtjax.data.checks import check_seed
 from irtjax.data.responses import DENSE_FROM, MISSING, ResponseMatrix
 from irtjax.data.truth import Truth
 from irtjax.errors import InputError
@@ -82,6 +83,7 @@ def simulate(
     (ResponseMatrix(5 models x 40 items, 200 responses, dense), (40, 2))
     """
     _check(n_models, n_items, n_benchmarks, missing, missing_pattern, negative_share, effect_sd)
+    check_seed(seed)
     parameters, answers, absence = np.random.default_rng(seed).spawn(3)
     item_benchmark = np.arange(n_items) * n_benchmarks // n_items
     truth = _draw_truth(

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from irtjax.data.checks import check_seed
 from irtjax.data.responses import MISSING, Cells, ResponseMatrix
 from irtjax.errors import InputError
 
@@ -44,6 +45,7 @@ def holdout(data: ResponseMatrix, share: float, *, seed: int) -> tuple[ResponseM
             f"a held-out share of {share} takes {n_held_out} of {n} responses; "
             "choose one that leaves some on both sides"
         )
+    check_seed(seed)
     ranks = _random_subset(np.random.default_rng(seed), n, n_held_out)
     return _without_cells(data, ranks)
 

@@ -10,6 +10,7 @@ import jax
 
 from irtjax.compiler_check import require_correct_compiler
 from irtjax.data.blocks import make_blocks
+from irtjax.data.checks import check_seed
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.assemble import fitted_parameters
@@ -84,6 +85,7 @@ def fit(
     spec = spec or ModelSpec()
     priors = priors or Priors()
     check_settings(estimator, item_distribution, components, max_steps)
+    check_seed(seed)
     check_responses(data, spec)
     clusters = group or _cluster_column(data)
     codes, cluster_names = (None, [""]) if clusters is None else data.groups(clusters)

@@ -25,8 +25,8 @@ class Status(enum.Enum):
     converged = "The abilities no longer move."
     max_steps = "Stopped at the step limit while abilities still moved; raise --max-steps."
     stalled = (
-        "The objective no longer rises but abilities still move along a direction the data do not "
-        "determine; use fewer dims, or take abilities of the weakest dim with care."
+        "The objective no longer rises, but abilities still move along directions that the data "
+        "hardly determine; take small differences with care, or fit a smaller model."
     )
     diverged = (
         "A value was not finite; the estimates are of the last good step. Check the data for "

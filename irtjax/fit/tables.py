@@ -1,5 +1,6 @@
 """`items.csv` and `models.csv` as data frames: published parameters, errors and flags."""
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +12,20 @@ from irtjax.fit.rotation import SCALE, loadings
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["ability_table", "item_table", "slope_and_intercept"]
+__all__ = ["ability_table", "item_table", "metadata_name", "slope_and_intercept"]
 
+# Below this an item says nothing about ability, and its difficulty is a division by noise: NaN.
+_SMALLEST_DISCRIMINATION = 1e-4
+_RESULT_NAMES = {
+    "items": re.compile(
+        r"item_id|(difficulty|discrimination|guessing|feasibility|intercept|dim\d+_(slope|loading))"
+        r"(_se)?|n_responses|p_correct|flags"
+    ),
+    "models": re.compile(
+        r"model_id|dim\d+_ability(_se(_clustered)?)?|expected_score|.*_effect|n_responses|"
+        r"p_correct|flags"
+    ),
+}
 # With this many responses or fewer an estimate is mostly its prior.
 FEW_RESPONSES = 5
 
@@ -42,8 +55,7 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
     slope, intercept, covariance = slope_and_intercept(fit)
     dims = slope.shape[1]
     count, correct = fit.data.totals("items")
-    columns: dict[str, np.ndarray] = {"item_id": fit.data.item_ids}
-    columns |= _metadata(fit.data.item_metadata, first="benchmark")
+    columns = {"item_id": fit.data.item_ids} | _metadata(fit.data.item_metadata, "items")
     group = fit.groups()[0]
     values, errors = _derived(slope, intercept, covariance)
     loading, loading_se = loadings(slope), _loading_errors(slope, covariance)
@@ -63,7 +75,9 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
     columns |= {"n_responses": count, "p_correct": correct}
     strongest = np.argmax(np.abs(slope), axis=1)
     is_negative = np.take_along_axis(slope, strongest[:, None], axis=1)[:, 0] < 0
-    columns["flags"] = _flags(count, correct, {"negative_slope": is_negative})
+    is_weak = ~(np.abs(values[1]) > errors[1])
+    claims = {"negative_slope": is_negative, "weak_slope": is_weak}
+    columns["flags"] = _flags(count, correct, claims)
     return pd.DataFrame(columns)
 
 
@@ -76,8 +90,7 @@ def ability_table(fit: "FitResult") -> pd.DataFrame:
     error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     clustered = np.asarray(fitted.ability_se_clustered, np.float64)
     dims = ability.shape[1]
-    columns: dict[str, np.ndarray] = {"model_id": fit.data.model_ids}
-    columns |= _metadata(fit.data.model_metadata)
+    columns = {"model_id": fit.data.model_ids} | _metadata(fit.data.model_metadata, "models")
     columns |= {f"dim{k + 1}_ability": ability[:, k] for k in range(dims)}
     columns |= {f"dim{k + 1}_ability_se": error[:, k] for k in range(dims)}
     columns |= {f"dim{k + 1}_ability_se_clustered": clustered[:, k] for k in range(dims)}
@@ -89,9 +102,17 @@ def ability_table(fit: "FitResult") -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _metadata(table: pd.DataFrame, first: str | None = None) -> dict[str, np.ndarray]:
-    names = sorted(table.columns, key=lambda name: name != first)
-    return {str(name): table[name].to_numpy() for name in names}
+def _metadata(table: pd.DataFrame, kind: str) -> dict[str, np.ndarray]:
+    names = sorted(table.columns, key=lambda name: name != "benchmark")
+    return {metadata_name(str(name), kind): table[name].to_numpy() for name in names}
+
+
+def metadata_name(name: str, kind: str) -> str:
+    """What a metadata column is called in `items.csv` or `models.csv`.
+
+    One with the name of a result (`difficulty`, say) is put out as `input_difficulty`.
+    """
+    return f"input_{name}" if _RESULT_NAMES[kind].fullmatch(name) else name
 
 
 def _derived(
@@ -108,7 +129,8 @@ def _derived(
         discrimination = np.linalg.norm(slope, axis=1)
         direction = slope / np.where(discrimination > 0, discrimination, 1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        difficulty = np.where(discrimination == 0, np.nan, -intercept / discrimination)
+        has_place = np.abs(discrimination) > _SMALLEST_DISCRIMINATION
+        difficulty = np.where(has_place, -intercept / discrimination, np.nan)
         gradient = np.concatenate([direction * difficulty[:, None], np.ones_like(slope[:, :1])], 1)
         variance = np.einsum("ja,jab,jb->j", gradient, covariance, gradient)
         difficulty_se = np.sqrt(variance) / np.abs(discrimination)

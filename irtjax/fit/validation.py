@@ -21,6 +21,13 @@ def check_responses(data: ResponseMatrix, spec: ModelSpec) -> None:
         InputError: fewer than two models, no items, no responses, too many dims, an exploratory
             1PL with more than one dim, weights too large to add up.
     """
+    if not isinstance(data, ResponseMatrix):
+        raise InputError(
+            f"fit takes a ResponseMatrix, not {type(data).__name__}; make one with "
+            "read_responses or ResponseMatrix.from_dense"
+        )
+    if not isinstance(spec, ModelSpec):
+        raise InputError(f"the spec must be a ModelSpec, not {spec!r}; write ModelSpec({spec!r})")
     if data.n_models < 2:
         raise InputError(
             f"{data.n_models} model in the data; abilities are relative, so at least 2 are needed"
