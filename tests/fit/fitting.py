@@ -6,6 +6,7 @@ import warnings
 import jax
 import numpy as np
 
+from benchmarks.problems import reference_problem_w2
 from irtjax.data.blocks import make_blocks
 from irtjax.data.simulate import simulate
 from irtjax.errors import IrtjaxWarning
@@ -60,6 +61,13 @@ def fitted(kind):
     return quiet_fit(simulated(kind).data, spec, **settings)
 
 
+@functools.cache
+def w2():
+    """W2 of the references, and its fit with the true number of dims."""
+    problem = reference_problem_w2()
+    return problem, quiet_fit(problem.train, ModelSpec("2pl", 2))
+
+
 def leaves(tree):
     """Arrays of a pytree by their path."""
     named, _ = jax.tree_util.tree_flatten_with_path(tree)
@@ -75,9 +83,13 @@ def assert_same_bits(one, other):
         np.testing.assert_array_equal(value, other[name], err_msg=name)
 
 
-def placed_blocks(data, group=None, devices=None, items_per_block=None):
-    """Blocks on their mesh, the layout and the mesh."""
+def placed_blocks(data, devices=None, items_per_block=None):
+    """Blocks on their mesh, the layout and the mesh, as `fit` makes them.
+
+    Where the items have a benchmark they are blocked by it, also without effects (for the clustered
+    errors): another structure would be another compilation.
+    """
     mesh = items_mesh(devices)
-    codes = None if group is None else data.groups(group)[0]
+    codes = data.groups("benchmark")[0] if "benchmark" in data.item_metadata else None
     blocks, layout = make_blocks(data, codes, n_shards=mesh.size, items_per_block=items_per_block)
     return place(blocks, mesh, BLOCKED), layout, mesh

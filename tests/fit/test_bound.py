@@ -106,7 +106,7 @@ def converged(request):
     spec, settings = KINDS[kind]
     with jax.enable_x64(True):
         group = settings.get("group")
-        blocks, _, mesh = placed_blocks(simulated(kind).data, group)
+        blocks, _, mesh = placed_blocks(simulated(kind).data)
         estimator = MarginalItems(has_effects=group is not None)
         with jax.set_mesh(mesh):
             state = estimator.init(blocks, spec, Priors(), jax.random.key(0))

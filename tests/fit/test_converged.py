@@ -17,7 +17,7 @@ MOST = 0.002
 
 def _moved(data, spec, group, n_components=1, n_nodes=9):
     """Status, abilities at the end and after 100 further steps, in the published frame."""
-    blocks, _, mesh = placed_blocks(data, group)
+    blocks, _, mesh = placed_blocks(data)
     estimator = MarginalItems(
         has_effects=group is not None, n_components=n_components, n_nodes=n_nodes
     )

@@ -120,7 +120,7 @@ def _driven(kind, *, items_per_block=None, weight=None, asymptotes=None, steps=N
     data = simulated(kind).data
     if weight is not None:
         data = _rebuilt(data, data.to_dense(), weight=np.full(data.dense.shape, weight))
-    blocks, layout, mesh = placed_blocks(data, group, items_per_block=items_per_block)
+    blocks, layout, mesh = placed_blocks(data, items_per_block=items_per_block)
     estimator = MarginalItems(has_effects=group is not None)
     with jax.set_mesh(mesh):
         state = estimator.init(blocks, spec, Priors(), jax.random.key(0))
@@ -137,7 +137,11 @@ def _driven(kind, *, items_per_block=None, weight=None, asymptotes=None, steps=N
         if steps is None:
             state, progress = drive(estimator, blocks, state, look=Look())
         else:
-            state, progress = advance(estimator, steps, blocks, state, steps).state, None
+            # In looks of the driver's size, for which the program is there already.
+            for done in range(0, steps, Look().every):
+                n = min(Look().every, steps - done)
+                state = advance(estimator, Look().every, blocks, state, n).state
+            progress = None
     return state, layout.from_blocks(np.moveaxis(np.asarray(state.items.mean), -1, 1)), progress
 
 

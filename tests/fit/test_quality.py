@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from benchmarks.problems import problem_w1, reference_problem_w2
+from benchmarks.problems import problem_w1
 from irtjax.model.metrics import all_metrics
 from irtjax.model.spec import ModelSpec
-from tests.fit.fitting import quiet_fit
+from tests.fit.fitting import quiet_fit, w2
 
 
 def _metrics(result, test):
@@ -27,18 +27,6 @@ def _correlations_with_accuracy(result):
 def w1(shared_dir):
     """PSN-IRT's own split: 12 models x 41,871 items."""
     return problem_w1(shared_dir)
-
-
-@pytest.fixture(scope="module")
-def w2():
-    """100 models x 34,000 items of two dims, 10% of the cells held out."""
-    return reference_problem_w2()
-
-
-@pytest.fixture(scope="module")
-def w2_two_dims(w2):
-    """Its fit with the true number of dims."""
-    return quiet_fit(w2.train, ModelSpec("2pl", 2))
 
 
 @pytest.mark.shared
@@ -85,21 +73,23 @@ def test_w1_three_dims_with_benchmark_effects(w1):
     assert outside["log_loss"] <= 0.402
 
 
-def test_w2_two_dims(w2, w2_two_dims):
-    result = w2_two_dims
+def test_w2_two_dims():
+    problem, result = w2()
     assert result.status == "converged"
-    assert _metrics(result, w2.test)["log_loss"] <= 0.4740
-    r = np.corrcoef(result.parameters.ability.T, w2.truth.theta.T)[:2, 2:]
+    metrics = _metrics(result, problem.test)
+    assert metrics["log_loss"] <= 0.4740
+    assert metrics["calibration_error"] < 0.01
+    r = np.corrcoef(result.parameters.ability.T, problem.truth.theta.T)[:2, 2:]
     assert np.diag(r).min() >= 0.999
-    assert _metrics(result, w2.test)["calibration_error"] < 0.01
 
 
 @pytest.mark.slow
-def test_w2_five_dims_are_safe(w2, w2_two_dims):
-    result = quiet_fit(w2.train, ModelSpec("2pl", 5))
+def test_w2_five_dims_are_safe():
+    problem, two_dims = w2()
+    result = quiet_fit(problem.train, ModelSpec("2pl", 5))
     for name, value in vars(result.parameters).items():
         if value is not None and "clustered" not in name:
             assert np.isfinite(value).all(), name
     assert result.status in ("converged", "stalled")
-    two, five = (_metrics(fit, w2.test)["log_loss"] for fit in (w2_two_dims, result))
+    two, five = (_metrics(fit, problem.test)["log_loss"] for fit in (two_dims, result))
     assert five <= two + 0.003

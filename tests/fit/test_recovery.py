@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from benchmarks.problems import reference_problem_w2
-from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
 from irtjax.model.spec import ModelSpec
-from tests.fit.fitting import quiet_fit
+from tests.fit.fitting import quiet_fit, w2
 
 N_MODELS, N_ITEMS = 60, 400
 KINDS = {
@@ -102,50 +100,45 @@ def test_clustered_errors_cover_where_benchmarks_have_effects_that_are_not_fitte
     assert np.mean(np.abs(np.concatenate(z)) < 1) > np.mean(np.abs(np.concatenate(plain)) < 1)
 
 
-@pytest.fixture(scope="module")
-def two_dims():
-    """W2 on its first 10,000 items, and its truth."""
-    problem = reference_problem_w2()
-    data = ResponseMatrix.from_dense(problem.train.to_dense()[:, :10_000])
-    return quiet_fit(data, ModelSpec("2pl", 2)), problem.truth
-
-
-def test_two_dims_are_recovered_in_the_canonical_frame_unaided(two_dims):
-    result, truth = two_dims
+def test_two_dims_are_recovered_in_the_canonical_frame_unaided():
+    problem, result = w2()
+    truth = problem.truth
     assert result.status == "converged"
     r = np.corrcoef(result.parameters.ability.T, truth.theta.T)[:2, 2:]
-    # Order, signs and rotation are the fit's own; .9994 and .9991 were measured.
+    # Order, signs and rotation are the fit's own; .9997 and .9994 were measured.
     assert np.diag(r).min() >= 0.999
     assert np.abs(r - np.diag(np.diag(r))).max() < 0.05
     slope = result.item_parameters()[["dim1_slope", "dim2_slope"]].to_numpy()
-    r = np.corrcoef(slope.T, truth.slope[:10_000].T)[:2, 2:]
+    r = np.corrcoef(slope.T, truth.slope.T)[:2, 2:]
     # What 100 models can say of a slope: its error is a third of the slopes' spread.
     assert np.diag(r).min() >= 0.9
 
 
-def test_case_20_signs_are_deterministic_and_negative_items_are_kept_and_flagged(two_dims):
-    result, truth = two_dims
+def test_case_20_signs_are_deterministic_and_negative_items_are_kept_and_flagged():
+    problem, result = w2()
+    truth = problem.truth
     items = result.item_parameters()
     # 5% of the items truly fall with the dim they mainly measure.
-    true_slope = truth.slope[:10_000]
+    true_slope = truth.slope
     strongest = np.argmax(np.abs(true_slope), axis=1)
     main = np.take_along_axis(true_slope, strongest[:, None], axis=1)[:, 0]
     flagged = items["flags"].str.contains("negative_slope").to_numpy()
-    assert len(items) == 10_000
+    assert len(items) == 34_000
     assert (items[["dim1_slope", "dim2_slope"]].mean() > 0).all()
     clear = np.abs(main) > 1
     assert np.mean(flagged[clear & (main < 0)]) > 0.9
     assert np.mean(flagged[clear & (main > 0)]) < 0.01
 
 
-def test_case_18_a_hard_item_has_the_larger_difficulty(two_dims):
-    result, truth = two_dims
+def test_case_18_a_hard_item_has_the_larger_difficulty():
+    problem, result = w2()
+    truth = problem.truth
     items = result.item_parameters()
     rising = (result.item_parameters()[["dim1_slope", "dim2_slope"]] > 0.3).all(axis=1)
     order = items[rising].sort_values("p_correct")
     hard, easy = order.head(50), order.tail(50)
     assert hard.difficulty.min() > easy.difficulty.max()
     # On the scale of the truth: -intercept / |slope|, latent standard deviations.
-    true = -truth.intercept[:10_000] / np.linalg.norm(truth.slope[:10_000], axis=1)
+    true = -truth.intercept / np.linalg.norm(truth.slope, axis=1)
     seen = np.abs(true) < 2
     assert np.corrcoef(items.difficulty[seen], true[seen])[0, 1] > 0.9

@@ -9,6 +9,7 @@ from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.api import fit
 from irtjax.fit.validation import data_warnings
 from irtjax.model.spec import ModelSpec
+from tests.fit.fitting import simulated
 
 GOOD = ResponseMatrix.from_dense(np.random.default_rng(0).integers(0, 2, (5, 20)))
 
@@ -69,7 +70,7 @@ def test_an_item_without_a_group_is_named():
 
 def test_a_cap_is_a_warning_that_names_its_status():
     with pytest.warns(IrtjaxWarning, match="max_steps: .*raise --max-steps"):
-        result = fit(GOOD, max_steps=1)
+        result = fit(simulated("2pl").data, max_steps=1)
     assert result.status == "max_steps"
     assert result.report["n_steps"] == 1
     assert len(result.report["trace"]["objective"]) == 1
