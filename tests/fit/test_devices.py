@@ -14,7 +14,7 @@ KIND = "2pl-2d"
 # What is left of compensated sums: the order within a block, one rounding a device. In float64 the
 # whole course of the fit is the same; in float32 that holds where it is short (10 steps at 100
 # models), and 170 steps with acceleration end within what convergence leaves open.
-FLOAT32, FLOAT64, SETTLED = 1e-5, 1e-9, 2e-3
+FLOAT32, FLOAT64 = 1e-5, 1e-9
 
 
 def _fits(data, spec, **settings):
@@ -41,14 +41,6 @@ def test_four_devices_give_the_estimates_of_one_in_float32():
     assert one.parameters.ability.dtype == np.float32
     assert four.report["n_steps"] == one.report["n_steps"]
     _compare(one, four, FLOAT32)
-
-
-@pytest.mark.devices
-def test_four_devices_with_effects_settle_where_one_does_in_float32():
-    spec, settings = KINDS[KIND]
-    one, four = _fits(simulated(KIND).data, spec, **settings)
-    np.testing.assert_allclose(four.parameters.ability, one.parameters.ability, atol=SETTLED)
-    np.testing.assert_allclose(four.parameters.mean, one.parameters.mean, atol=2 * SETTLED)
 
 
 @pytest.mark.devices

@@ -14,8 +14,13 @@ SHAPE = (N_MODELS, N_ITEMS)
 
 
 def run(dense, spec=None, group=None, **settings):
-    """Fit an array, with one benchmark name an item."""
+    """Fit an array, with one benchmark name an item.
+
+    Of the common shape the items also have the common benchmarks, so that it compiles once.
+    """
     metadata = None if group is None else pd.DataFrame({"benchmark": group})
+    if group is None and np.shape(dense) == SHAPE:
+        metadata = simulated("2pl").data.item_metadata
     weight = settings.pop("weight", None)
     data = ResponseMatrix.from_dense(dense, weight=weight, item_metadata=metadata)
     return quiet_fit(data, spec, group=None if group is None else "benchmark", **settings)
@@ -104,8 +109,10 @@ def test_case_5_all_right_and_all_wrong_models_and_items_are_kept_finite_and_wid
 def test_case_8_a_model_and_an_item_without_responses_are_kept_at_the_priors_values():
     dense = simulated("2pl").data.to_dense().copy()
     dense[3], dense[:, 5] = -1, -1
+    metadata = simulated("2pl").data.item_metadata
+    data = ResponseMatrix.from_dense(dense, item_metadata=metadata)
     with pytest.warns(IrtjaxWarning) as caught:
-        result = fit(ResponseMatrix.from_dense(dense), KINDS["2pl"][0])
+        result = fit(data, KINDS["2pl"][0])
     said = [str(warning.message) for warning in caught]
     assert any("1 model without responses (first: 'model-3')" in text for text in said)
     assert any("1 item without responses (first: 'item-5')" in text for text in said)
@@ -150,39 +157,35 @@ def test_case_7_four_to_six_responses_an_item():
     assert unknown(result) > unknown(fitted("2pl")) + 0.05
 
 
-def test_fractions():
-    result = run(np.random.default_rng(0).random(SHAPE))
-    check(result)
-
-
-@pytest.mark.parametrize("weight", [1e-3, 1e6])
-def test_weights_from_a_thousandth_to_a_million(weight):
-    dense = simulated("2pl").data.to_dense()
-    result = run(dense, weight=np.full(SHAPE, weight))
-    check(result)
+@pytest.mark.parametrize("weight", [1e-3, 1.0, 1e6])
+def test_fractions_with_weights_from_a_thousandth_to_a_million(weight):
+    # The same program for all three: a fraction, and a weight that is not 1 everywhere.
+    dense = np.random.default_rng(0).random(SHAPE)
+    each = np.full(SHAPE, weight)
+    each[0, 0] *= 2
+    check(run(dense, weight=each))
 
 
 def test_two_models():
-    result = run(noise((2, 50)))
+    result = run(noise((2, 6)))
     check(result)
-    identical = run(np.repeat(noise((1, 50)), 2, axis=0))
+    identical = run(np.repeat(noise((1, 6)), 2, axis=0))
     check(identical)
 
 
 def test_one_item():
-    result = run(noise((10, 1)))
+    result = run([[0], [1]])
     check(result)
     models = result.abilities()
     assert models.dim1_ability_se.min() > 0.5
-    by_answer = models.groupby("p_correct").dim1_ability
-    assert by_answer.max()[0.0] < by_answer.min()[1.0]
+    assert models.dim1_ability[0] < models.dim1_ability[1]
 
 
 def test_as_many_dims_as_can_be():
-    result = run(noise((5, 60)), ModelSpec("2pl", 4))
+    result = run(noise((4, 60)), ModelSpec("2pl", 3))
     check(result)
-    with pytest.raises(InputError, match="5 dims need more than 5 models with responses"):
-        run(noise((5, 60)), ModelSpec("2pl", 5))
+    with pytest.raises(InputError, match="4 dims need more than 4 models with responses"):
+        run(noise((4, 60)), ModelSpec("2pl", 4))
 
 
 def test_two_hundred_groups_of_two_items_one_of_one_and_one_that_nobody_answered():
@@ -207,10 +210,14 @@ def test_a_benchmark_whose_items_all_have_the_same_responses():
     np.testing.assert_allclose(same.dim1_slope, same.dim1_slope[0], atol=1e-3)
 
 
-@pytest.mark.parametrize("n_items", [129, 200, 255, 256])
+@pytest.mark.parametrize("n_items", [181, 200, 239])
 def test_a_number_of_items_that_is_no_multiple_of_the_block(n_items):
     data = simulated("2pl").data
-    result = run(data.to_dense()[:, :n_items])
+    group = data.item_metadata["benchmark"].iloc[:n_items]
+    dense = ResponseMatrix.from_dense(
+        data.to_dense()[:, :n_items], item_metadata=pd.DataFrame({"benchmark": group})
+    )
+    result = quiet_fit(dense)
     check(result)
     # Padding has no say: the items that are there are those of the larger fit, nearly.
     if n_items == 200:

@@ -113,11 +113,11 @@ def test_the_same_seed_gives_the_same_bits():
     assert fit.report["trace"] == fitted("2pl-2d").report["trace"]
 
 
-def _driven(kind, *, items_per_block=None, weight=None, asymptotes=None, steps=None):
+def _driven(kind, *, data=None, items_per_block=None, weight=None, asymptotes=None, steps=None):
     """State after `steps` (or at the end) in given blocks; items in the order of the matrix."""
     spec, settings = KINDS[kind]
     group = settings.get("group")
-    data = simulated(kind).data
+    data = simulated(kind).data if data is None else data
     if weight is not None:
         data = _rebuilt(data, data.to_dense(), weight=np.full(data.dense.shape, weight))
     blocks, layout, mesh = placed_blocks(data, items_per_block=items_per_block)
@@ -161,9 +161,11 @@ def test_weights_of_1_are_no_weights():
 
 
 def test_the_4pl_with_guessing_0_and_feasibility_1_is_the_2pl():
+    # The program of the 3PL, with both asymptotes fixed: fixed ones stay fixed.
     one, items, progress = _driven("2pl")
     fixed = Asymptotes(jnp.full(1, -jnp.inf), jnp.full(1, jnp.inf))
-    other, general, _ = _driven("2pl", asymptotes=fixed, steps=progress.n_steps)
+    data = simulated("2pl").data
+    other, general, _ = _driven("3pl", data=data, asymptotes=fixed, steps=progress.n_steps)
     np.testing.assert_allclose(other.outer.ability, one.outer.ability, atol=SETTLED)
     np.testing.assert_allclose(general, items, atol=2 * SETTLED)
     assert np.isneginf(other.outer.asymptotes.lower).all()
