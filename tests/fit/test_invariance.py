@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from irtjax.data.responses import ResponseMatrix
-from irtjax.fit.acceleration import empty_history
 from irtjax.fit.driver import Look, advance, drive
 from irtjax.fit.marginal_items import MarginalItems
-from irtjax.fit.outer import vector_form
-from irtjax.fit.start import free_coordinates
 from irtjax.model.priors import Priors
 from irtjax.model.response import Asymptotes
 from tests.fit.fitting import (
@@ -113,7 +110,9 @@ def test_the_same_seed_gives_the_same_bits():
     assert fit.report["trace"] == fitted("2pl-2d").report["trace"]
 
 
-def _driven(kind, *, data=None, items_per_block=None, weight=None, asymptotes=None, steps=None):
+def _driven(
+    kind, *, data=None, items_per_block=None, weight=None, are_asymptotes_fixed=False, steps=None
+):
     """State after `steps` (or at the end) in given blocks; items in the order of the matrix."""
     spec, settings = KINDS[kind]
     group = settings.get("group")
@@ -124,16 +123,11 @@ def _driven(kind, *, data=None, items_per_block=None, weight=None, asymptotes=No
     estimator = MarginalItems(has_effects=group is not None)
     with jax.set_mesh(mesh):
         state = estimator.init(blocks, spec, Priors(), jax.random.key(0))
-        if asymptotes is not None:
-            outer = dataclasses.replace(state.outer, asymptotes=asymptotes)
-            size = vector_form(outer, free_coordinates(spec))[0].shape[0]
-            state = dataclasses.replace(
-                state,
-                outer=outer,
-                plain=outer,
-                previous=outer,
-                history=empty_history(size, estimator.acceleration, outer.ability.dtype),
-            )
+        if are_asymptotes_fixed:
+            asymptotes = state.outer.asymptotes
+            fixed = Asymptotes(asymptotes.lower - jnp.inf, asymptotes.upper + jnp.inf)
+            outer = dataclasses.replace(state.outer, asymptotes=fixed)
+            state = dataclasses.replace(state, outer=outer, plain=outer, previous=outer)
         if steps is None:
             state, progress = drive(estimator, blocks, state, look=Look())
         else:
@@ -163,9 +157,8 @@ def test_weights_of_1_are_no_weights():
 def test_the_4pl_with_guessing_0_and_feasibility_1_is_the_2pl():
     # The program of the 3PL, with both asymptotes fixed: fixed ones stay fixed.
     one, items, progress = _driven("2pl")
-    fixed = Asymptotes(jnp.full(1, -jnp.inf), jnp.full(1, jnp.inf))
     data = simulated("2pl").data
-    other, general, _ = _driven("3pl", data=data, asymptotes=fixed, steps=progress.n_steps)
+    other, general, _ = _driven("3pl", data=data, are_asymptotes_fixed=True, steps=progress.n_steps)
     np.testing.assert_allclose(other.outer.ability, one.outer.ability, atol=SETTLED)
     np.testing.assert_allclose(general, items, atol=2 * SETTLED)
     assert np.isneginf(other.outer.asymptotes.lower).all()
