@@ -1,5 +1,6 @@
 """`irtjax fit`: from response files to the folder of a run."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +50,10 @@ def fit(
     estimator: Annotated[
         str,
         typer.Option(
-            metavar="NAME", rich_help_panel=_MODEL, help="Estimator: auto or marginal-items."
+            metavar="NAME",
+            rich_help_panel=_MODEL,
+            help="marginal-items (few models, many items), marginal-models (many models, few "
+            "items), or auto, which picks by shape.",
         ),
     ] = "auto",
     item_distribution: Annotated[
@@ -65,6 +69,52 @@ def fit(
         int | None,
         typer.Option(metavar="N", help="Normals of a mixture; 4 without.", rich_help_panel=_MODEL),
     ] = None,
+    model_group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Model column of populations with a mean and sd of their own.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    ability_distribution: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Distribution of abilities in marginal-models: normal or empirical.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "normal",
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Quadrature nodes a dim; chosen without.", rich_help_panel=_MODEL
+        ),
+    ] = None,
+    starts: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Fit from this many starts and say how far they agree (marginal-models).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = 1,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PRIOR",
+            show_default=False,
+            help="Change a prior: slope=lognormal(0,.5), intercept=normal(0,10), "
+            "guessing=beta(5,17), infeasibility=beta(2,18), or NAME=off. Repeatable.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    no_priors: Annotated[
+        bool,
+        typer.Option(
+            "--no-priors", help="All of these off: maximum likelihood.", rich_help_panel=_MODEL
+        ),
+    ] = False,
     max_steps: Annotated[
         int, typer.Option(metavar="N", help="Most steps.", rich_help_panel=_MODEL)
     ] = 1000,
@@ -124,11 +174,12 @@ def fit(
     Writes RUN/items.csv, models.csv, fit.json, responses.npz and checkpoint/.
     """
     from irtjax.compiler_check import require_correct_compiler
-    from irtjax.data.checks import check_seed
-    from irtjax.fit.api import check_settings
     from irtjax.fit.api import fit as estimate
     from irtjax.fit.checkpoints import Checkpoints
+    from irtjax.fit.routes import choose_route
+    from irtjax.fit.settings import FitSettings
     from irtjax.fit.validation import check_responses, data_warnings
+    from irtjax.model.priors import Priors, parse_prior
     from irtjax.model.spec import ModelSpec
 
     # Everything that can be refused is refused before the first file is written.
@@ -138,8 +189,21 @@ def fit(
     if components is not None and item_distribution != "mixture":
         raise InputError("--components belongs to --item-distribution mixture; add it or drop this")
     components = _COMPONENTS if components is None else components
-    check_settings(estimator, item_distribution, components, max_steps)
-    check_seed(seed)
+    settings = FitSettings(
+        group=group,
+        model_group=model_group,
+        estimator=estimator,
+        item_distribution=item_distribution,
+        components=components,
+        ability_distribution=ability_distribution,
+        nodes=nodes,
+        starts=starts,
+        seed=seed,
+        max_steps=max_steps,
+    )
+    priors = Priors.off() if no_priors else Priors()
+    for text in prior or ():
+        priors = parse_prior(priors, text)
     reader = {
         "format": format,
         "model_column": model_column,
@@ -156,8 +220,7 @@ def fit(
     }
     parts = read_parts(responses, reader, holdout=holdout, test=test, seed=seed, output=output)
     check_responses(parts.train, spec)
-    if group is not None:
-        parts.train.groups(group)
+    choose_route(parts.train, spec, priors, settings)  # refuses columns that are not there
     if not no_cache:
         use_compilation_cache()
     require_correct_compiler()
@@ -171,12 +234,8 @@ def fit(
         result = estimate(
             parts.train,
             spec,
-            group=group,
-            estimator=estimator,
-            item_distribution=item_distribution,
-            components=components,
-            seed=seed,
-            max_steps=max_steps,
+            **dataclasses.asdict(settings),
+            priors=priors,
             checkpoints=checkpoints,
             on_look=on_look,
         )

@@ -22,6 +22,7 @@ __all__ = ["MISSING", "Cells", "Provenance", "ResponseMatrix"]
 # Below this share of observed cells the coordinate layout is smaller and faster
 # (measured crossover on 2 CPU cores: about 20%).
 DENSE_FROM = 0.20
+_AN = {"item": "an", "model": "a"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,6 +272,28 @@ class ResponseMatrix:
         dense[self.sparse.model_index, self.sparse.item_index] = self.sparse.response
         return dense
 
+    def transposed(self) -> "ResponseMatrix":
+        """Models as items and items as models, for what treats both sides alike."""
+        sparse = None
+        if self.sparse is not None:
+            order = np.argsort(self.sparse.model_index, kind="stable")
+            sparse = Cells(
+                self.sparse.item_index[order],
+                self.sparse.model_index[order],
+                self.sparse.response[order],
+                self.sparse.weight[order],
+            )
+        return ResponseMatrix(
+            self.item_ids,
+            self.model_ids,
+            None if self.dense is None else self.dense.T,
+            None if self.dense_weight is None else self.dense_weight.T,
+            sparse,
+            self.model_metadata,
+            self.item_metadata,
+            self.provenance,
+        )
+
     def totals(self, axis: str) -> tuple[np.ndarray, np.ndarray]:
         """Number of responses and mean response along an axis.
 
@@ -310,19 +333,15 @@ class ResponseMatrix:
         Raises:
             InputError: no such column of item metadata, or an item without a value.
         """
-        if column not in self.item_metadata and column in self.model_metadata:
-            raise InputError(f"{column!r} describes models; items are grouped by an item column")
-        if column not in self.item_metadata:
-            have = ", ".join(map(str, self.item_metadata.columns)) or "none"
-            raise InputError(f"no item metadata column {column!r} to group by; columns: {have}")
-        values = self.item_metadata[column]
-        if values.isna().any():
-            item = self.item_ids[int(np.flatnonzero(values.isna().to_numpy())[0])]
-            raise InputError(
-                f"item {item!r} has no value in column {column!r}; give each item a group"
-            )
-        codes, names = pd.factorize(values.astype(str))
-        return codes.astype(np.int32), [str(name) for name in names]
+        return _groups(column, self.item_metadata, self.model_metadata, self.item_ids, "item")
+
+    def populations(self, column: str) -> tuple[np.ndarray, list[str]]:
+        """The population of each model: codes (int32) and names in order of first appearance.
+
+        Raises:
+            InputError: no such column of model metadata, or a model without a value.
+        """
+        return _groups(column, self.model_metadata, self.item_metadata, self.model_ids, "model")
 
     def replace(self, **changes: Any) -> "ResponseMatrix":
         """A copy with some fields changed."""
@@ -334,6 +353,27 @@ class ResponseMatrix:
             f"ResponseMatrix({self.n_models:,} models x {self.n_items:,} items, "
             f"{self.n_responses:,} responses, {layout})"
         )
+
+
+def _groups(
+    column: str, table: pd.DataFrame, other: pd.DataFrame, ids: np.ndarray, kind: str
+) -> tuple[np.ndarray, list[str]]:
+    if column not in table and column in other:
+        other_kind = "models" if kind == "item" else "items"
+        raise InputError(
+            f"{column!r} describes {other_kind}; {kind}s are grouped by {_AN[kind]} {kind} column"
+        )
+    if column not in table:
+        have = ", ".join(map(str, table.columns)) or "none"
+        raise InputError(f"no {kind} metadata column {column!r} to group by; columns: {have}")
+    values = table[column]
+    if values.isna().any():
+        first = ids[int(np.flatnonzero(values.isna().to_numpy())[0])]
+        raise InputError(
+            f"{kind} {first!r} has no value in column {column!r}; give each {kind} a group"
+        )
+    codes, names = pd.factorize(values.astype(str))
+    return codes.astype(np.int32), [str(name) for name in names]
 
 
 def _checked_index(index: Any, n_ids: int, n_cells: int, kind: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Predicted probabilities of single cells: the mean of the curve over the item's posterior."""
+"""Predicted probabilities of single cells: the mean of the curve over what is integrated out."""
 
 import functools
 
@@ -21,7 +21,11 @@ _N_NODES = 15
 
 @pytree_dataclass
 class PredictionParameters:
-    """What a prediction needs, items first."""
+    """What a prediction needs, items first.
+
+    The side that was integrated out has a covariance: items `covariance` (else 0), or models
+    `ability_covariance` (else None).
+    """
 
     ability: Float[Array, "models dims"]
     effect: Float[Array, "models groups"] | None
@@ -30,6 +34,7 @@ class PredictionParameters:
     covariance: Float[Array, "items components pairs"]
     share: Float[Array, "items components"]
     asymptotes: Asymptotes | None
+    ability_covariance: Float[Array, "models dims dims"] | None = None
 
 
 def cell_probabilities(
@@ -69,12 +74,16 @@ def _probabilities(
         offset = parameters.effect[model_index, group]
     asymptotes = parameters.asymptotes
     if asymptotes is not None:
-        asymptotes = jax.tree.map(lambda leaf: leaf[group], asymptotes)
+        asymptotes = jax.tree.map(lambda leaf: leaf[item_index], asymptotes)
     coefficients = quadratic(design)
     total = (jnp.zeros_like(offset), jnp.zeros_like(offset))
     for component in range(parameters.mean.shape[1]):
         mean = jnp.sum(design * parameters.mean[item_index, component], axis=1) + offset
         variance = jnp.sum(coefficients * parameters.covariance[item_index, component], axis=1)
+        if parameters.ability_covariance is not None:
+            slope = parameters.mean[item_index, component, :-1]
+            spread = parameters.ability_covariance[model_index]
+            variance = variance + jnp.einsum("ck,ckl,cl->c", slope, spread, slope)
         expected = normal_expectation(
             lambda logit: response_probabilities(logit, asymptotes),
             mean,

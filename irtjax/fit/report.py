@@ -1,6 +1,7 @@
 """The report of a fit: what `fit.json` holds."""
 
 import dataclasses
+import functools
 import importlib.metadata
 import platform
 from typing import Any
@@ -32,6 +33,7 @@ def fit_report(
     parameters: FittedParameters,
     progress: Progress,
     settings: dict[str, Any],
+    notes_of_estimator: dict[str, Any],
 ) -> dict[str, Any]:
     """Everything there is to know of a fit beside its estimates, in what JSON can hold.
 
@@ -40,13 +42,15 @@ def fit_report(
         parameters: the estimates.
         progress: how the loop ended, and its trace.
         settings: what the caller chose and measured; taken over as it is.
+        notes_of_estimator: what only this estimator has to say, likewise (its `warnings` join).
 
     Returns:
         A dictionary; `warnings` holds one sentence each.
     """
     assert progress.status is not None
     dims, notes = _describe_dims(parameters, data.model_ids)
-    notes = [*data.provenance.warnings, *data_warnings(data), *_renamed(data), *notes]
+    found = [*data.provenance.warnings, *data_warnings(data), *_renamed(data)]
+    notes = [*found, *notes, *notes_of_estimator.pop("warnings", [])]
     if progress.status is not Status.converged:
         notes.append(f"{progress.status.name}: {progress.reason}")
     objective = progress.trace.objective
@@ -62,6 +66,7 @@ def fit_report(
         "n_responses": data.n_responses,
         "n_steps": progress.n_steps,
         "log_likelihood": objective[-1] if objective else float("nan"),
+        **notes_of_estimator,
         "dimensions": dims,
         "warnings": notes,
         "trace": dataclasses.asdict(progress.trace),
@@ -82,15 +87,24 @@ def _renamed(data: ResponseMatrix) -> list[str]:
 
 
 def plain_settings(settings: Any) -> dict[str, Any]:
-    """A dataclass as JSON gives it back: tuples are lists."""
+    """A dataclass as JSON gives it back: tuples are lists, parts that are objects their text."""
     return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in dataclasses.asdict(settings).items()
+        field.name: _plain(getattr(settings, field.name)) for field in dataclasses.fields(settings)
     }
 
 
-def clustered_note(parameters: FittedParameters, clusters: str | None, n_clusters: int) -> str:
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if dataclasses.is_dataclass(value) else value
+
+
+def clustered_note(
+    parameters: FittedParameters, clusters: str | None, n_clusters: int, integrated: str
+) -> str:
     """What the clustered standard errors are, or why they are empty."""
+    if integrated == "models":
+        return "empty: abilities are integrated out, their errors are of their posteriors"
     if clusters is None:
         return "empty: no benchmark column and no group to cluster the items by"
     if np.all(np.isnan(parameters.ability_se_clustered)):
@@ -101,6 +115,7 @@ def clustered_note(parameters: FittedParameters, clusters: str | None, n_cluster
     return f"sandwich over clusters of {clusters!r}, factor G / (G - 1)"
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     names = ("irtjax", "jax", "jaxlib", "numpy", "pandas", "orbax-checkpoint")
     versions = {name: importlib.metadata.version(name) for name in names}

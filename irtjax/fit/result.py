@@ -24,7 +24,10 @@ class FittedParameters:
     """All estimates as arrays, items and models in the matrix's order (a pytree, host arrays).
 
     `z_j = (slope_j, intercept_j)` of item j has the posterior
-    `sum_c share_jc N(mean_jc, covariance_jc)`; covariances are packed lower triangles.
+    `sum_c share_jc N(mean_jc, covariance_jc)`; covariances are packed lower triangles. Where the
+    models are integrated out, that is the estimate and its sampling covariance. `group_*` describe
+    the distribution of items (None where items are no sample), `population_*` that of abilities in
+    each population of models.
     """
 
     ability: Float[Array, "models dims"]
@@ -32,18 +35,20 @@ class FittedParameters:
     ability_se_clustered: Float[Array, "models dims"]
     clustered_degrees_of_freedom: Float[Array, "models dims"]
     effect: Float[Array, "models groups"] | None
-    effect_variance: Float[Array, ""]
+    effect_variance: Float[Array, ""] | None
     expected_score: Float[Array, " models"]
     mean: Float[Array, "items components coordinates"]
     covariance: Float[Array, "items components pairs"]
     share: Float[Array, "items components"]
-    group_mean: Float[Array, "groups components coordinates"]
-    group_covariance: Float[Array, "groups components coordinates coordinates"]
-    group_log_weight: Float[Array, "groups components"]
-    guessing: Float[Array, " groups"]
-    feasibility: Float[Array, " groups"]
-    guessing_se: Float[Array, " groups"]
-    feasibility_se: Float[Array, " groups"]
+    group_mean: Float[Array, "groups components coordinates"] | None
+    group_covariance: Float[Array, "groups components coordinates coordinates"] | None
+    group_log_weight: Float[Array, "groups components"] | None
+    guessing: Float[Array, " items"]
+    feasibility: Float[Array, " items"]
+    guessing_se: Float[Array, " items"]
+    feasibility_se: Float[Array, " items"]
+    population_mean: Float[Array, "populations dims"]
+    population_covariance: Float[Array, "populations dims dims"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,6 +75,11 @@ class FitResult:
     def status(self) -> str:
         """`converged`, `max_steps`, `stalled` or `diverged`; the sentence is `report["reason"]`."""
         return str(self.report.get("status", ""))
+
+    @property
+    def integrated(self) -> str:
+        """The side whose parameters are integrated out: `items`, `models`, or `none`."""
+        return str(self.report.get("integrated", "items"))
 
     def groups(self) -> tuple[np.ndarray, list[str]]:
         """Group of each item (codes) and the groups' names; one unnamed group without `group`."""
@@ -125,14 +135,20 @@ class FitResult:
         fitted, asymptotes = self.parameters, None
         if self.spec.has_asymptotes:
             asymptotes = Asymptotes.from_natural(fitted.guessing, fitted.feasibility)
+        covariance, ability_covariance = fitted.covariance, None
+        if self.integrated != "items":
+            covariance = np.zeros_like(fitted.covariance)  # type: ignore[assignment]
+        if self.integrated == "models":
+            ability_covariance = fitted.ability_covariance
         return PredictionParameters(
             fitted.ability,
             fitted.effect,
             self.groups()[0],  # type: ignore[arg-type]
             fitted.mean,
-            fitted.covariance,
+            covariance,
             fitted.share,
             asymptotes,
+            ability_covariance,
         )
 
     def save(self, folder: str | Path) -> None:

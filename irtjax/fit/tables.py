@@ -56,18 +56,17 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
     dims = slope.shape[1]
     count, correct = fit.data.totals("items")
     columns = {"item_id": fit.data.item_ids} | _metadata(fit.data.item_metadata, "items")
-    group = fit.groups()[0]
     values, errors = _derived(slope, intercept, covariance)
     loading, loading_se = loadings(slope), _loading_errors(slope, covariance)
     columns |= {"difficulty": values[0], "discrimination": values[1]}
-    columns["guessing"] = np.asarray(fit.parameters.guessing)[group]
-    columns["feasibility"] = np.asarray(fit.parameters.feasibility)[group]
+    columns["guessing"] = np.asarray(fit.parameters.guessing)
+    columns["feasibility"] = np.asarray(fit.parameters.feasibility)
     columns["intercept"] = intercept
     columns |= {f"dim{k + 1}_slope": slope[:, k] for k in range(dims)}
     columns |= {f"dim{k + 1}_loading": loading[:, k] for k in range(dims)}
     columns |= {"difficulty_se": errors[0], "discrimination_se": errors[1]}
-    columns["guessing_se"] = np.asarray(fit.parameters.guessing_se)[group]
-    columns["feasibility_se"] = np.asarray(fit.parameters.feasibility_se)[group]
+    columns["guessing_se"] = np.asarray(fit.parameters.guessing_se)
+    columns["feasibility_se"] = np.asarray(fit.parameters.feasibility_se)
     sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     columns["intercept_se"] = sd[:, -1]
     columns |= {f"dim{k + 1}_slope_se": sd[:, k] for k in range(dims)}

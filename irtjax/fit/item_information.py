@@ -1,0 +1,305 @@
+"""Observed information of items with the models integrated out, and the errors it gives.
+
+Louis' identity (1982), which is Oakes' (1999) written out: the information of the marginal
+likelihood is the complete data's minus the covariance of the complete data's score given the
+responses. With `s_ij` the score of cell (i, j) and expectations over model i's posterior nodes,
+
+    I_jj = - sum_i E[P''/P or -P''/(1 - P)] + sum_i E[s_ij] E[s_ij]'
+    I_jl = - sum_i (E[s_ij s_il'] - E[s_ij] E[s_il]')        j != l
+
+(`E[s s']` of a cell cancels within an item). The cross-product, `sum_i E[s_i] E[s_i]'`, is cheaper
+and right only in large samples. Coordinates are slopes, intercept and asymptotes, natural slopes.
+"""
+
+import dataclasses
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.item_step import ExpectedCounts, ItemModel, ItemParameters, cell_scores
+from irtjax.fit.node_pass import NodeContext, answers, node_context, node_posterior
+from irtjax.fit.populations import Grid, Populations
+from irtjax.model.priors import LogNormal
+from irtjax.model.pytree import pytree_dataclass
+
+__all__ = ["InformationSums", "Method", "information_sums", "item_covariances", "second_part"]
+
+Method = Literal["observed", "cross-product", "by-item"]
+
+
+@pytree_dataclass
+class ScoreTables:
+    """Scores of right and wrong answers at the nodes, by kind: logit, guessing, feasibility."""
+
+    right: Float[Array, "populations kinds items nodes"]
+    wrong: Float[Array, "populations kinds items nodes"]
+
+
+@pytree_dataclass
+class InformationSums:
+    """Cross-products of scores over all models.
+
+    `of_means` is `sum_i E[s_i] E[s_i]'` and `of_scores` is `sum_i E[s_i s_i']`, over coordinates
+    and items twice; only the blocks within an item (`coordinates coordinates items`) where the
+    whole matrix is not asked for. `of_scores` is None where the method does not need it.
+    """
+
+    of_means: Float[Array, "..."]
+    of_scores: Float[Array, "coordinates items coordinates items"] | None
+
+
+def score_tables(
+    model: ItemModel, items: ItemParameters, node: Float[Array, "populations nodes dims"]
+) -> ScoreTables:
+    """Tables of the scores at the nodes."""
+    right, wrong = jax.vmap(lambda at: cell_scores(model, items, at))(node)
+    return ScoreTables(jnp.stack(right, axis=1), jnp.stack(wrong, axis=1))
+
+
+def information_sums(
+    blocks: Blocks,
+    multiplicity: Float[Array, "blocks models"],
+    items: ItemParameters,
+    populations: Populations,
+    grid: Grid,
+    model: ItemModel,
+    method: Method,
+) -> InformationSums:
+    """The pass over all models that the method needs."""
+
+    def visit(
+        view: BlockView, count: Float[Array, " models"], context: tuple[NodeContext, ScoreTables]
+    ) -> tuple[BlockSums, None]:
+        nodes, tables = context
+        posterior, _ = node_posterior(view, nodes)
+        means = mean_scores(view, posterior, nodes, tables)
+        weighted = means * count[:, None, None]
+        if method == "by-item":
+            return BlockSums((jnp.einsum("nja,njb->abj", weighted, means), None), None), None
+        of_means = jnp.einsum("nja,nlb->ajbl", weighted, means)
+        of_scores = None
+        if method == "observed":
+            of_scores = _score_products(view, posterior * count[:, None], nodes, tables)
+        return BlockSums((of_means, of_scores), None), None
+
+    nodes = node_context(items, populations, grid)
+    context = (nodes, score_tables(model, items, nodes.node))
+    sums, _ = scan_blocks(visit, blocks, multiplicity, context, items.slope.dtype)
+    return InformationSums(*sums.total)
+
+
+def mean_scores(
+    view: BlockView,
+    posterior: Float[Array, "models nodes"],
+    context: NodeContext,
+    tables: ScoreTables,
+) -> Float[Array, "models items coordinates"]:
+    """`E[s_ij]` of each cell over the posterior of its model."""
+    population = jnp.minimum(view.slot_group, tables.right.shape[0] - 1)
+    node = context.node[population]
+    total = jnp.zeros(())
+    for answer, table in zip(answers(view), (tables.right, tables.wrong), strict=True):
+        by_node = _by_coordinate(table[population], node)
+        each = jnp.einsum("snq,sjcq->njc", view.in_slot[..., None] * posterior, by_node)
+        total = total + answer.T[:, :, None] * each
+    return total
+
+
+def _by_coordinate(
+    table: Float[Array, "slots kinds items nodes"], node: Float[Array, "slots nodes dims"]
+) -> Float[Array, "slots items coordinates nodes"]:
+    """From scores in the logit to scores in slopes and intercept: times the node, times 1."""
+    slopes = table[:, 0, :, None] * node.transpose(0, 2, 1)[:, None]
+    rest = table.transpose(0, 2, 1, 3)
+    return jnp.concatenate([slopes, rest], axis=2)
+
+
+def _score_products(
+    view: BlockView,
+    weight: Float[Array, "models nodes"],
+    context: NodeContext,
+    tables: ScoreTables,
+) -> Float[Array, "coordinates items coordinates items"]:
+    """`sum_i E[s_i s_i']`: a matrix product a node, over scores in the logit and the asymptotes."""
+    right, wrong = answers(view)
+    population = jnp.minimum(view.slot_group, tables.right.shape[0] - 1)
+    n_slots, n_models = view.in_slot.shape
+    n_kinds, n_items = tables.right.shape[1:3]
+    dims = context.node.shape[-1]
+    n_coordinates = dims + n_kinds
+
+    def at_node(total: Array, q: Array) -> tuple[Array, None]:
+        for slot in range(n_slots):
+            of_right = tables.right[population[slot], :, :, q]
+            of_wrong = tables.wrong[population[slot], :, :, q]
+            score = of_right[:, :, None] * right + of_wrong[:, :, None] * wrong
+            flat = score.reshape(-1, n_models)
+            mass = weight[:, q] * view.in_slot[slot]
+            gram = ((flat * mass) @ flat.T).reshape(n_kinds, n_items, n_kinds, n_items)
+            place = context.node[population[slot], q]
+            lift = jnp.zeros((n_coordinates, n_kinds), gram.dtype)
+            lift = lift.at[:dims, 0].set(place).at[dims:].set(jnp.eye(n_kinds, dtype=gram.dtype))
+            total = total + jnp.einsum("ak,bm,kjml->ajbl", lift, lift, gram)
+        return total, None
+
+    shape = (n_coordinates, n_items, n_coordinates, n_items)
+    # One value a device, as the weights are: a plain zero would not be.
+    zero = jnp.zeros(shape, weight.dtype) + 0 * weight[0, 0]
+    total, _ = jax.lax.scan(at_node, zero, jnp.arange(weight.shape[1]))
+    return total
+
+
+def second_part(
+    model: ItemModel, items: ItemParameters, counts: ExpectedCounts
+) -> Float[Array, "coordinates coordinates items"]:
+    """`sum_q r P''/P - w P''/(1 - P)` of every item.
+
+    Second derivatives of P are its first ones times `1 - 2 s`, `-c`, `1 - t`, ...: with the summed
+    scores of a node they need no division.
+    """
+    right, wrong = cell_scores(model, items, counts.node)
+    scores = [counts.right * r + counts.wrong * w for r, w in zip(right, wrong, strict=True)]
+    logit = items.slope @ counts.node.T + items.intercept[:, None]
+    design = jnp.concatenate([counts.node, jnp.ones_like(counts.node[:, :1])], axis=1)
+    size, n = design.shape[1], model.n_coordinates
+    curved = scores[0] * (1 - 2 * jax.nn.sigmoid(logit))
+    found = jnp.zeros((n, n, len(items.intercept)), logit.dtype)
+    found = found.at[:size, :size].set(jnp.einsum("jq,qa,qb->abj", curved, design, design))
+    if items.asymptotes is None:
+        return found
+    c, t = jax.nn.sigmoid(items.asymptotes.lower), jax.nn.sigmoid(items.asymptotes.upper)
+    along = (scores[0] @ design).T
+    position, of_upper = size, iter(scores[1:])
+    if model.spec.has_guessing:
+        found = found.at[size, size].set((1 - 2 * c) * jnp.sum(next(of_upper), axis=1))
+        found = found.at[size, :size].set(-c * along).at[:size, size].set(-c * along)
+        position += 1
+    if model.spec.has_feasibility:
+        missed = jnp.sum(next(of_upper), axis=1)
+        found = found.at[position, position].set((1 - 2 * t) * missed)
+        crossed = (1 - t) * along
+        found = found.at[position, :size].set(crossed).at[:size, position].set(crossed)
+        if model.spec.has_guessing:
+            found = found.at[size, position].set(-c * missed).at[position, size].set(-c * missed)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class ItemCovariances:
+    """Covariance of each item's coordinates (natural slopes), float64, and how it was found."""
+
+    covariance: Float[np.ndarray, "items coordinates coordinates"]
+    method: Method
+
+
+def item_covariances(
+    model: ItemModel,
+    items: ItemParameters,
+    sums: InformationSums,
+    second: Float[Array, "coordinates coordinates items"],
+    method: Method,
+    is_loading: np.ndarray | None = None,
+) -> ItemCovariances:
+    """Inverse of the information with the priors', on the host in float64.
+
+    Where it is not positive definite along a direction (an unbounded estimate without priors), the
+    variance there is infinite.
+    """
+    n, n_items = model.n_coordinates, len(np.asarray(items.intercept))
+    within = -np.asarray(second, np.float64) + prior_information(model, items)
+    of_means = np.asarray(sums.of_means, np.float64)
+    if method == "by-item":
+        blocks = (within + of_means).transpose(2, 0, 1)
+        return ItemCovariances(_inverses(blocks, is_loading), method)
+    every = np.arange(n_items)
+    full = of_means.copy()
+    if method == "observed":
+        of_scores = np.asarray(sums.of_scores, np.float64)
+        of_scores[:, every, :, every] = 0
+        full -= of_scores
+        full[:, every, :, every] += within.transpose(2, 0, 1)
+    else:
+        full[:, every, :, every] += prior_information(model, items).transpose(2, 0, 1)
+    matrix = full.reshape(n * n_items, n * n_items)
+    if is_loading is not None:
+        free = np.ones((n, n_items), bool)
+        free[: is_loading.shape[1]] = is_loading.T > 0
+        matrix = _pin(matrix, free.ravel())
+    if model.spec.has_common_slope:
+        matrix = _with_common_slope(matrix, n_items)
+    else:
+        matrix = _inverse(matrix)
+    covariance = matrix.reshape(n, n_items, n, n_items)[:, every, :, every]
+    return ItemCovariances(covariance, method)
+
+
+def prior_information(
+    model: ItemModel, items: ItemParameters
+) -> Float[np.ndarray, "coordinates coordinates items"]:
+    """Minus the second derivatives of the log-priors, in natural slopes (float64).
+
+    A common slope has one prior: each item carries its share.
+    """
+    dims, n_items = model.spec.dims, len(np.asarray(items.intercept))
+    slope = np.asarray(items.slope, np.float64)
+    prior = model.priors.of_slopes(model.spec)
+    found = np.zeros((model.n_coordinates, model.n_coordinates, n_items))
+    share = 1 / n_items if model.spec.has_common_slope else 1.0
+    scale = slope if isinstance(prior, LogNormal) else np.ones_like(slope)
+    for k in range(dims):
+        found[k, k] = share / (prior.sd * scale[:, k]) ** 2
+    found[dims, dims] = 1 / model.priors.intercept.sd**2
+    if items.asymptotes is None:
+        return found
+    c = np.asarray(items.asymptotes.guessing, np.float64)
+    missed = 1 - np.asarray(items.asymptotes.feasibility, np.float64)
+    t = 1 / (1 + np.exp(-np.asarray(items.asymptotes.upper, np.float64)))
+    position = dims + 1
+    if model.spec.has_guessing:
+        a, b = model.priors.guessing
+        found[position, position] += (a + b - 2) * c * (1 - c)
+    if model.spec.has_feasibility:
+        a, b = model.priors.infeasibility
+        weight = (a + b - 2) * missed / (1 - missed)
+        places = [(position, c), (position + 1, t)] if model.spec.has_guessing else [(position, t)]
+        for k, by_k in places:
+            for m, by_m in places:
+                found[k, m] += weight * by_k * by_m
+    return found
+
+
+def _pin(matrix: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Coordinates that are not estimated: alone, with a variance of about 0."""
+    pinned = np.where(free[:, None] & free[None], matrix, 0.0)
+    pinned[~free, ~free] = 1e30
+    return pinned
+
+
+def _with_common_slope(matrix: np.ndarray, n_items: int) -> np.ndarray:
+    """Covariance of all coordinates where the first n_items are one parameter."""
+    lift = np.zeros((len(matrix), len(matrix) - n_items + 1))
+    lift[:n_items, 0] = 1
+    lift[n_items:, 1:] = np.eye(len(matrix) - n_items)
+    return lift @ _inverse(lift.T @ matrix @ lift) @ lift.T
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    return _inverses(matrix[None], None)[0]
+
+
+def _inverses(matrices: np.ndarray, is_loading: np.ndarray | None) -> np.ndarray:
+    """Inverses of scaled symmetric matrices; directions without information get a huge variance."""
+    if is_loading is not None:
+        free = np.ones(matrices.shape[:2], bool)
+        free[:, : is_loading.shape[1]] = is_loading > 0
+        matrices = np.stack([_pin(m, f) for m, f in zip(matrices, free, strict=True)])
+    diagonal = np.sqrt(np.maximum(np.abs(np.einsum("jaa->ja", matrices)), 1e-300))
+    scaled = matrices / diagonal[:, :, None] / diagonal[:, None]
+    values, vectors = np.linalg.eigh((scaled + scaled.swapaxes(1, 2)) / 2)
+    inverse = np.einsum("jab,jb,jcb->jac", vectors, 1 / np.maximum(values, 1e-7), vectors)
+    return inverse / diagonal[:, :, None] / diagonal[:, None]

@@ -1,0 +1,88 @@
+"""Abilities of models that are integrated out: posterior mean (EAP), covariance, expected score."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.item_information import ScoreTables, mean_scores, score_tables
+from irtjax.fit.item_step import ItemModel, ItemParameters
+from irtjax.fit.node_pass import NodeContext, node_context, node_posterior
+from irtjax.fit.populations import Grid, Populations
+from irtjax.model.pytree import pytree_dataclass
+
+__all__ = ["ModelPosteriors", "model_posteriors"]
+
+
+@pytree_dataclass
+class ModelPosteriors:
+    """Posterior of each model, blocks first: mean and covariance of its abilities.
+
+    `covariance` is the posterior's and what the errors of the items add to it, `posterior_only` the
+    posterior's alone.
+    """
+
+    mean: Float[Array, "blocks models dims"]
+    covariance: Float[Array, "blocks models dims dims"]
+    posterior_only: Float[Array, "blocks models dims dims"]
+    expected_score: Float[Array, "blocks models"]
+
+
+def model_posteriors(
+    blocks: Blocks,
+    items: ItemParameters,
+    item_covariance: Float[Array, "items coordinates coordinates"],
+    populations: Populations,
+    grid: Grid,
+    model: ItemModel,
+) -> ModelPosteriors:
+    """The pass over all models.
+
+    The mean depends on item j's parameters through `d mean / d z_j = Cov(theta, s_ij)`, the
+    posterior covariance of the ability with the cell's score: its errors add
+    `sum_j Cov(theta, s_ij) V_j Cov(theta, s_ij)'` (DESIGN 4.4).
+    """
+
+    def visit(view: BlockView, _: Any, context: tuple) -> tuple[BlockSums, ModelPosteriors]:
+        nodes, tables, item_covariance = context
+        posterior = node_posterior(view, nodes)[0]
+        mean, moment, score = _moments(view, posterior, nodes)
+        spread = moment - mean[:, :, None] * mean[:, None]
+        coupling = _coupling(view, posterior, mean, nodes, tables)
+        added = jnp.einsum("njka,jab,njlb->nkl", coupling, item_covariance, coupling)
+        return BlockSums(None, None), ModelPosteriors(mean, spread + added, spread, score)
+
+    nodes = node_context(items, populations, grid)
+    context = (nodes, score_tables(model, items, nodes.node), item_covariance)
+    _, found = scan_blocks(visit, blocks, None, context, items.slope.dtype)
+    assert isinstance(found, ModelPosteriors)
+    return found
+
+
+def _moments(
+    view: BlockView, posterior: Float[Array, "models nodes"], context: NodeContext
+) -> tuple[Array, Array, Array]:
+    population = jnp.minimum(view.slot_group, context.log_weight.shape[0] - 1)
+    node, in_slot = context.node[population], view.in_slot[..., None] * posterior
+    mean = jnp.einsum("snq,sqk->nk", in_slot, node)
+    moment = jnp.einsum("snq,sqk,sql->nkl", in_slot, node, node)
+    return mean, moment, jnp.einsum("snq,sq->n", in_slot, context.mean_p[population])
+
+
+def _coupling(
+    view: BlockView,
+    posterior: Float[Array, "models nodes"],
+    mean: Float[Array, "models dims"],
+    context: NodeContext,
+    tables: ScoreTables,
+) -> Float[Array, "models items dims coordinates"]:
+    """`E[(theta - mean) s_ij]` of every cell, dim by dim."""
+    population = jnp.minimum(view.slot_group, context.log_weight.shape[0] - 1)
+    place = jnp.einsum("sn,sqk->nqk", view.in_slot, context.node[population])
+    away = place - mean[:, None]
+    each = [
+        mean_scores(view, posterior * away[:, :, k], context, tables) for k in range(mean.shape[1])
+    ]
+    return jnp.stack(each, axis=2)

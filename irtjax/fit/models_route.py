@@ -1,0 +1,164 @@
+"""`marginal-models` around the loop: blocks of models, equal response patterns put together."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from irtjax.data.blocks import Blocks, make_blocks
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.fit.checkpoints import fingerprint
+from irtjax.fit.marginal_models import MarginalModels, ModelsEstimates
+from irtjax.fit.patterns import Patterns, find_patterns
+from irtjax.fit.populations import default_nodes
+from irtjax.fit.result import FittedParameters
+from irtjax.fit.rotation import canonical_rotation
+from irtjax.fit.settings import FitSettings
+from irtjax.model.priors import Priors
+from irtjax.model.spec import ModelSpec
+from irtjax.parallel import BLOCKED, place
+
+__all__ = ["ModelsRoute", "most_responses"]
+
+
+class ModelsRoute:
+    """Models are integrated out."""
+
+    integrated = "models"
+
+    def __init__(
+        self, data: ResponseMatrix, spec: ModelSpec, priors: Priors, settings: FitSettings
+    ) -> None:
+        if spec.dims > 2:
+            raise InputError(
+                f"marginal-models integrates over at most 2 dims, not {spec.dims}; use "
+                "marginal-items"
+            )
+        self.data, self.spec, self.priors = data, spec, priors
+        self.codes, self.names = None, [""]
+        if settings.model_group is not None:
+            self.codes, self.names = data.populations(settings.model_group)
+        self.estimator = MarginalModels(
+            n_nodes=settings.nodes or default_nodes(spec.dims),
+            is_empirical=settings.ability_distribution == "empirical",
+            n_populations=len(self.names),
+        )
+
+    def lay_out(self, mesh: Mesh) -> Blocks:
+        """Blocks of response patterns on the devices."""
+        self.patterns: Patterns = find_patterns(self.data, self.codes)
+        blocks, self.layout = make_blocks(
+            self.patterns.data.transposed(), self.patterns.codes, n_shards=mesh.size
+        )
+        count = self.layout.to_blocks(self.patterns.count.astype(jnp.zeros(()).dtype))
+        self.multiplicity = place(jnp.asarray(count), mesh, BLOCKED)
+        return place(blocks, mesh, BLOCKED)
+
+    def init(self, blocks: Blocks, key: jax.Array) -> Any:
+        """The first state."""
+        return self.estimator.init(blocks, self.spec, self.priors, key, self.multiplicity)
+
+    def collect(self, blocks: Blocks, estimates: ModelsEstimates) -> FittedParameters:
+        """Host arrays in the order of the data, in the canonical frame."""
+        host: Any = jax.tree.map(np.asarray, estimates)
+        models = jax.tree.map(
+            lambda leaf: self.layout.from_blocks(leaf)[self.patterns.index], host.models
+        )
+        return _fitted(self.data, self.spec, host, models)
+
+    def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
+        """What must agree for a checkpoint to be continued."""
+        return fingerprint(self.data, mark, self.codes)
+
+    def notes(self, estimates: ModelsEstimates) -> dict[str, Any]:
+        """Log-likelihood without the priors, and what is compared by it."""
+        log_likelihood = float(estimates.log_likelihood)
+        n_parameters = self._n_parameters()
+        n_models = int(np.count_nonzero(self.data.totals("models")[0]))
+        return {
+            "log_likelihood": log_likelihood,
+            "n_parameters": n_parameters,
+            "aic": 2 * n_parameters - 2 * log_likelihood,
+            "bic": n_parameters * float(np.log(n_models)) - 2 * log_likelihood,
+            "populations": self.names,
+            "item_errors": estimates.error_method,
+            "n_patterns": len(self.patterns.count),
+        }
+
+    def _n_parameters(self) -> int:
+        """Free parameters of the items and the populations."""
+        spec, n_items = self.spec, self.data.n_items
+        dims, asymptotes = spec.dims, spec.has_guessing + spec.has_feasibility
+        slopes = 1 if spec.has_common_slope else dims * n_items - dims * (dims - 1) // 2
+        more = (len(self.names) - 1) * (dims + dims * (dims + 1) // 2)
+        if self.estimator.is_empirical:
+            more = len(self.names) * (len(self.estimator.grid(spec).log_weight) - 1) - 2 * dims
+        return slopes + n_items * (1 + asymptotes) + more
+
+
+def most_responses(data: ResponseMatrix) -> int:
+    """Responses of the model that has most."""
+    return int(data.totals("models")[0].max(initial=0))
+
+
+def _fitted(data: ResponseMatrix, spec: ModelSpec, host: Any, models: Any) -> FittedParameters:
+    """In two dims the frame is turned to the canonical one; one dim is left as it is."""
+    dims = spec.dims
+    slope = host.items.slope
+    turn = np.eye(dims, dtype=slope.dtype)
+    if dims > 1:
+        accuracy = data.totals("models")[1]
+        turn = canonical_rotation(slope, models.mean, accuracy).astype(slope.dtype)
+    lift = np.eye(dims + 1, dtype=slope.dtype)
+    lift[:dims, :dims] = turn
+    covariance = host.item_covariance
+    within = np.einsum("ka,jkl,lb->jab", lift, covariance[:, : dims + 1, : dims + 1], lift)
+    rows, columns = np.tril_indices(dims + 1)
+    guessing, feasibility, guessing_se, feasibility_se = _asymptotes(spec, host.items, covariance)
+    mean = np.concatenate([slope @ turn, host.items.intercept[:, None]], axis=1)
+    nothing: Any = np.full_like(models.mean, np.nan)
+    spread = host.populations.factor @ host.populations.factor.swapaxes(1, 2)
+    return FittedParameters(
+        models.mean @ turn,
+        np.einsum("ka,ikl,lb->iab", turn, models.covariance, turn),
+        nothing,
+        nothing,
+        None,
+        None,
+        models.expected_score,
+        mean[:, None],  # type: ignore[arg-type]
+        within[:, rows, columns][:, None],
+        np.ones_like(mean[:, :1]),  # type: ignore[arg-type]
+        None,
+        None,
+        None,
+        guessing,
+        feasibility,
+        guessing_se,
+        feasibility_se,
+        host.populations.mean @ turn,
+        np.einsum("ka,gkl,lb->gab", turn, spread, turn),
+    )
+
+
+def _asymptotes(spec: ModelSpec, items: Any, covariance: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    """Guessing and feasibility with delta-method errors: `dc = c (1 - c) du`, `dd` by both."""
+    zero = np.zeros_like(items.intercept)
+    if items.asymptotes is None:
+        return zero, np.ones_like(zero), zero, zero
+    lower, upper = items.asymptotes.lower, items.asymptotes.upper
+    c, t = 1 / (1 + np.exp(-lower)), 1 / (1 + np.exp(-upper))
+    gradient = np.zeros_like(covariance[:, :, :2])
+    position = spec.dims + 1
+    if spec.has_guessing:
+        gradient[:, position, 0] = c * (1 - c)
+        gradient[:, position, 1] = c * (1 - c) * (1 - t)
+        position += 1
+    if spec.has_feasibility:
+        gradient[:, position, 1] = (1 - c) * t * (1 - t)
+    variance = np.einsum("jak,jab,jbk->jk", gradient, covariance, gradient)
+    error = np.sqrt(variance)
+    return c, c + (1 - c) * t, error[:, 0], error[:, 1]

@@ -1,0 +1,158 @@
+"""Distributions of ability in populations of models, on nodes: normal, or estimated weights.
+
+The first population fixes the scale: mean 0 and standard deviation 1 in every dim. Nodes of
+population g lie at `mean_g + factor_g node`; a normal population moves its nodes, an empirical one
+(the field's empirical histogram) estimates their weights.
+"""
+
+import dataclasses
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from irtjax.fit.item_step import ItemParameters
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.quadrature import gauss_hermite
+
+__all__ = ["Grid", "Populations", "default_nodes", "start_populations", "update_populations"]
+
+# Gauss-Hermite nodes whose weight is below this share of the largest are left out: half of 61.
+_SMALLEST_WEIGHT = 1e-14
+# An empirical distribution stands on equally spaced nodes over this many standard deviations.
+_WIDEST = 5.0
+# Added to the mass of every node of an empirical distribution, as a share of a model: weights of 0
+# could never come back.
+_LEAST_MASS = 1e-3
+
+
+@pytree_dataclass
+class Populations:
+    """Location, scale (lower triangular) and log-weights of the nodes, by population."""
+
+    mean: Float[Array, "populations dims"]
+    factor: Float[Array, "populations dims dims"]
+    log_weight: Float[Array, "populations nodes"]
+
+    def nodes(self, grid: "Grid") -> Float[Array, "populations nodes dims"]:
+        """Where each population's nodes lie."""
+        base = jnp.asarray(grid.node, self.mean.dtype)
+        return self.mean[:, None] + jnp.einsum("gkl,ql->gqk", self.factor, base)
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Nodes of a standard population (static): `n_nodes` a dim.
+
+    Gauss-Hermite nodes, or equally spaced ones for an empirical distribution.
+    """
+
+    dims: int
+    n_nodes: int
+    is_empirical: bool = False
+
+    @property
+    def node(self) -> np.ndarray:
+        """Nodes x dims, float64."""
+        return _product(self._line()[0], self.dims)
+
+    @property
+    def log_weight(self) -> np.ndarray:
+        """Log-weights of the standard normal at the nodes; they sum to 1."""
+        weight = _product(self._line()[1], self.dims).sum(axis=1)
+        return weight - _log_sum(weight)
+
+    def _line(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.is_empirical:
+            node = np.linspace(-_WIDEST, _WIDEST, self.n_nodes)
+            return node, -0.5 * node**2
+        node, weight = gauss_hermite(self.n_nodes)
+        kept = weight > _SMALLEST_WEIGHT * weight.max()
+        return node[kept], np.log(weight[kept])
+
+
+def _product(values: np.ndarray, dims: int) -> np.ndarray:
+    return np.stack(np.meshgrid(*[values] * dims, indexing="ij"), axis=-1).reshape(-1, dims)
+
+
+def _log_sum(values: np.ndarray) -> float:
+    return float(np.log(np.sum(np.exp(values - values.max()))) + values.max())
+
+
+def start_populations(n_populations: int, grid: Grid, dtype: jnp.dtype) -> Populations:
+    """All populations standard normal."""
+    weight = jnp.asarray(grid.log_weight, dtype)
+    return Populations(
+        jnp.zeros((n_populations, grid.dims), dtype),
+        jnp.broadcast_to(jnp.eye(grid.dims, dtype=dtype), (n_populations, grid.dims, grid.dims)),
+        jnp.broadcast_to(weight, (n_populations, len(weight))),
+    )
+
+
+def update_populations(
+    populations: Populations,
+    items: ItemParameters,
+    mass: Float[Array, "populations nodes"],
+    grid: Grid,
+    is_correlated: bool,
+) -> tuple[Populations, ItemParameters]:
+    """Populations from the posterior mass at their nodes, and the items on the new scale.
+
+    No logit changes: where the first population's moments move away from mean 0 and sd 1, its
+    nodes move back and the items take the difference.
+
+    Args:
+        populations: current ones.
+        items: current items.
+        mass: expected number of models of each population at each node.
+        grid: the nodes.
+        is_correlated: whether dims may correlate (a confirmatory model); else the first
+            population's covariance is the identity.
+    """
+    count = jnp.sum(mass, axis=1, keepdims=True)
+    share = mass / jnp.maximum(count, 1)
+    node = populations.nodes(grid)
+    mean = jnp.einsum("gq,gqk->gk", share, node)
+    away = node - mean[:, None]
+    covariance = jnp.einsum("gq,gqk,gql->gkl", share, away, away)
+    is_seen = (count > 0)[..., None]
+    unit = jnp.eye(grid.dims, dtype=mean.dtype)
+    covariance = jnp.where(is_seen, covariance, unit) + 1e-6 * unit
+    if grid.is_empirical:
+        weight = jnp.log(mass + _LEAST_MASS) - jnp.log(
+            jnp.sum(mass + _LEAST_MASS, 1, keepdims=True)
+        )
+        moved = Populations(populations.mean, populations.factor, weight)
+        return _restandardised(moved, items, mean[0], jnp.sqrt(jnp.diagonal(covariance[0])))
+    zero, one = jnp.zeros_like(mean[0]), jnp.ones_like(mean[0])
+    sd = one
+    if is_correlated:
+        sd = jnp.sqrt(jnp.diagonal(covariance[0]))
+        first = covariance[0]
+    else:
+        first = unit
+    covariance = covariance.at[0].set(first)
+    moved = Populations(
+        mean.at[0].set(zero), jnp.linalg.cholesky(covariance), populations.log_weight
+    )
+    return _restandardised(moved, items, zero, sd)
+
+
+def _restandardised(
+    populations: Populations,
+    items: ItemParameters,
+    mean: Float[Array, " dims"],
+    sd: Float[Array, " dims"],
+) -> tuple[Populations, ItemParameters]:
+    """Abilities `(theta - mean) / sd`, slopes `slope * sd`, intercepts `+ slope . mean`."""
+    moved = Populations(
+        (populations.mean - mean) / sd, populations.factor / sd[:, None], populations.log_weight
+    )
+    intercept = items.intercept + items.slope @ mean
+    return moved, ItemParameters(items.slope * sd, intercept, items.asymptotes)
+
+
+def default_nodes(dims: int) -> int:
+    """Nodes a dim: 61 in one dim (21 leave log-likelihoods half a unit off), 21 in two."""
+    return 61 if dims == 1 else math.ceil(441 ** (1 / dims))

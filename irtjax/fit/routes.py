@@ -1,0 +1,84 @@
+"""What differs between estimators around the loop: how data are laid out, how results come back."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+from jax.sharding import Mesh
+
+from irtjax.data.blocks import Blocks
+from irtjax.data.responses import ResponseMatrix
+from irtjax.fit.estimator import Estimator
+from irtjax.fit.items_route import ItemsRoute
+from irtjax.fit.models_route import ModelsRoute, most_responses
+from irtjax.fit.result import FittedParameters
+from irtjax.fit.settings import FitSettings
+from irtjax.model.priors import Priors
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["Route", "choose_route"]
+
+# From this many models on, guessing and feasibility are estimated for each item.
+_MANY_MODELS = 300
+# Posteriors of abilities from more responses than this are narrower than the fixed nodes.
+_MOST_RESPONSES = 400
+
+
+class Route(Protocol):
+    """One way of fitting some data: made once a fit."""
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator with its settings."""
+
+    @property
+    def integrated(self) -> str:
+        """The side that is integrated out: `items`, `models` or `none`."""
+
+    def lay_out(self, mesh: Mesh) -> Blocks:
+        """The data on the devices."""
+
+    def init(self, blocks: Blocks, key: jax.Array) -> Any:
+        """The first state."""
+
+    def collect(self, blocks: Blocks, estimates: Any) -> FittedParameters:
+        """Host arrays in the order of the data."""
+
+    def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
+        """What must agree for a checkpoint to be continued: the data, by hash, and `mark`."""
+
+    def notes(self, estimates: Any) -> dict[str, Any]:
+        """What only this estimator has to report."""
+
+
+_ROUTES: dict[str, Callable[..., Route]] = {
+    "marginal-items": ItemsRoute,
+    "marginal-models": ModelsRoute,
+}
+
+
+def choose_route(
+    data: ResponseMatrix, spec: ModelSpec, priors: Priors, settings: FitSettings
+) -> tuple[Route, str]:
+    """The route of a fit, and in words why."""
+    name, reason = settings.estimator, "asked for"
+    if name == "auto":
+        name, reason = _automatic(data, spec, settings)
+        reason = f"auto: {reason}"
+    return _ROUTES[name](data, spec, priors, settings), reason
+
+
+def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> tuple[str, str]:
+    shape = f"with {data.n_items:,} items and {data.n_models:,} models"
+    items = "items are integrated out and models estimated"
+    models = "models are integrated out and items estimated"
+    if settings.needs_items():
+        return "marginal-items", f"{settings.needs_items()}: {items}"
+    if settings.needs_models():
+        return "marginal-models", f"{settings.needs_models()}: {models}"
+    fits_nodes = spec.dims <= 2 and most_responses(data) <= _MOST_RESPONSES
+    if fits_nodes and data.n_models > data.n_items:
+        return "marginal-models", f"{shape}, {models}"
+    if fits_nodes and spec.has_asymptotes and data.n_models >= _MANY_MODELS:
+        return "marginal-models", f"{shape}, each item has its own asymptotes; {models}"
+    return "marginal-items", f"{shape}, {items}"

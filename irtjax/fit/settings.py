@@ -1,0 +1,78 @@
+"""What a user may choose of a fit, checked before any data are read."""
+
+import dataclasses
+
+from irtjax.data.checks import check_seed
+from irtjax.errors import InputError
+
+__all__ = [
+    "ABILITY_DISTRIBUTIONS",
+    "ESTIMATORS",
+    "ITEM_DISTRIBUTIONS",
+    "FitSettings",
+]
+
+ESTIMATORS = ("auto", "marginal-items", "marginal-models")
+ITEM_DISTRIBUTIONS = ("normal", "mixture")
+ABILITY_DISTRIBUTIONS = ("normal", "empirical")
+
+
+@dataclasses.dataclass(frozen=True)
+class FitSettings:
+    """Everything of `irtjax.fit` beside the data, the spec and the priors; see there.
+
+    Raises:
+        InputError: a setting that is not known, out of range, or that excludes another.
+    """
+
+    group: str | None = None
+    model_group: str | None = None
+    estimator: str = "auto"
+    item_distribution: str = "normal"
+    components: int = 4
+    ability_distribution: str = "normal"
+    nodes: int | None = None
+    starts: int = 1
+    seed: int = 0
+    max_steps: int = 1000
+
+    def __post_init__(self) -> None:
+        _check_known("estimator", self.estimator, ESTIMATORS)
+        _check_known("item distribution", self.item_distribution, ITEM_DISTRIBUTIONS)
+        _check_known("ability distribution", self.ability_distribution, ABILITY_DISTRIBUTIONS)
+        if self.components < 1:
+            raise InputError(f"a mixture needs at least 1 component, not {self.components}")
+        if self.max_steps < 1:
+            raise InputError(f"max_steps must be at least 1, not {self.max_steps}")
+        if self.starts < 1:
+            raise InputError(f"starts must be at least 1, not {self.starts}")
+        if self.nodes is not None and not 3 <= self.nodes <= 201:
+            raise InputError(f"nodes must be 3 to 201 a dim, not {self.nodes}")
+        check_seed(self.seed)
+        for_items, for_models = self.needs_items(), self.needs_models()
+        if for_items and for_models:
+            raise InputError(
+                f"{for_items} integrates the items out and {for_models} the models; choose one"
+            )
+        for needed, other in ((for_items, "marginal-models"), (for_models, "marginal-items")):
+            if needed and self.estimator == other:
+                raise InputError(f"{needed} does not go with estimator {other}")
+
+    def needs_items(self) -> str:
+        """The setting that only `marginal-items` has, empty without."""
+        if self.group is not None:
+            return f"group {self.group!r}"
+        return "" if self.item_distribution == "normal" else "an item distribution"
+
+    def needs_models(self) -> str:
+        """The setting that only `marginal-models` has, empty without."""
+        if self.model_group is not None:
+            return f"model_group {self.model_group!r}"
+        if self.ability_distribution != "normal":
+            return "an ability distribution"
+        return "" if self.starts == 1 else f"starts={self.starts}"
+
+
+def _check_known(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InputError(f"{what} {value!r} is not known; use one of {', '.join(known)}")
