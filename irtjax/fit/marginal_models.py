@@ -21,9 +21,8 @@ from irtjax.fit.item_information import (
 from irtjax.fit.item_step import (
     ItemModel,
     ItemParameters,
-    item_derivatives,
+    climb_items,
     log_prior,
-    step_items,
 )
 from irtjax.fit.model_posteriors import ModelPosteriors, model_posteriors
 from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
@@ -143,7 +142,7 @@ class MarginalModels:
         found = expected_counts(
             blocks, state.multiplicity, items, populations, self.grid(state.spec)
         )
-        objective = found.log_likelihood + log_prior(model, items)
+        objective = found.log_likelihood + jnp.sum(log_prior(model, items))
         plain = self._improved(model, parameters, found, state.is_loading)
         drop = _RELATIVE_DROP[items.slope.dtype.name]
         vector = to_vector(model, plain, self.moving)
@@ -223,11 +222,7 @@ class MarginalModels:
     ) -> ModelsParameters:
         """The M-step: items on their expected counts, populations on their masses."""
 
-        def once(_: int, items: ItemParameters) -> ItemParameters:
-            derivatives = item_derivatives(model, items, found.counts)
-            return step_items(model, items, derivatives, is_loading)
-
-        items = jax.lax.fori_loop(0, _ITEM_STEPS, once, parameters.items)
+        items = climb_items(model, parameters.items, found.counts, _ITEM_STEPS, is_loading)
         if not self.moving.any:
             return ModelsParameters(items, parameters.populations)
         grid = self.grid(model.spec)

@@ -14,14 +14,11 @@ from jaxtyping import Array, Float
 
 from irtjax.fit.item_step import ItemParameters
 from irtjax.model.pytree import pytree_dataclass
-from irtjax.model.quadrature import gauss_hermite
 
 __all__ = ["Grid", "Populations", "default_nodes", "start_populations", "update_populations"]
 
-# Gauss-Hermite nodes whose weight is below this share of the largest are left out: half of 61.
-_SMALLEST_WEIGHT = 1e-14
-# An empirical distribution stands on equally spaced nodes over this many standard deviations.
-_WIDEST = 5.0
+# Nodes reach this many standard deviations, where the normal density is 1e-8 of its height.
+_WIDEST = 6.0
 # Added to the mass of every node of an empirical distribution, as a share of a model: weights of 0
 # could never come back.
 _LEAST_MASS = 1e-3
@@ -43,9 +40,11 @@ class Populations:
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Nodes of a standard population (static): `n_nodes` a dim.
+    """Nodes of a standard population (static): `n_nodes` a dim, equally spaced.
 
-    Gauss-Hermite nodes, or equally spaced ones for an empirical distribution.
+    For smooth curves the trapezoidal rule is as exact as Gauss-Hermite's; of 61 nodes it has 2.5
+    times as many where the models are. Two steep items of TIMSS 2011 gain 10 nats between the
+    Gauss-Hermite nodes that are not there.
     """
 
     dims: int
@@ -64,12 +63,8 @@ class Grid:
         return weight - _log_sum(weight)
 
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        if self.is_empirical:
-            node = np.linspace(-_WIDEST, _WIDEST, self.n_nodes)
-            return node, -0.5 * node**2
-        node, weight = gauss_hermite(self.n_nodes)
-        kept = weight > _SMALLEST_WEIGHT * weight.max()
-        return node[kept], np.log(weight[kept])
+        node = np.linspace(-_WIDEST, _WIDEST, self.n_nodes)
+        return node, -0.5 * node**2
 
 
 def _product(values: np.ndarray, dims: int) -> np.ndarray:
