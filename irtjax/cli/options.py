@@ -31,7 +31,9 @@ _READING = "Reading the responses"
 Family = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Item response family: 1pl, 2pl, 3pl or 4pl.", rich_help_panel=_MODEL
+        metavar="NAME",
+        help="Item response family: rasch, 1pl, 2pl, 3pl or 4pl.",
+        rich_help_panel=_MODEL,
     ),
 ]
 Dims = Annotated[

@@ -15,10 +15,12 @@ from irtjax.fit.checkpoints import Checkpoints
 from irtjax.fit.clock import compile_seconds
 from irtjax.fit.driver import Look, Progress, drive
 from irtjax.fit.items_route import cluster_column
+from irtjax.fit.rasch import at_slope_one
 from irtjax.fit.report import clustered_note, fit_report, plain_settings
 from irtjax.fit.result import FitResult
 from irtjax.fit.routes import choose_route
 from irtjax.fit.settings import FitSettings
+from irtjax.fit.starts import Start, best_of_starts
 from irtjax.fit.validation import check_responses
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
@@ -130,12 +132,16 @@ def fit(
             chosen, blocks, state, look=look, progress=progress, on_look=on_each_look
         )
         estimates = jax.block_until_ready(chosen.finish(blocks, state))
+        first = Start(progress, route.collect(blocks, estimates), route.notes(estimates))
+        best, agreement = best_of_starts(route, blocks, first, settings, look)
     compiled = compile_seconds() - compiled
-    parameters = route.collect(blocks, estimates)
+    parameters = best.parameters
+    if spec.family == "rasch":
+        parameters = at_slope_one(parameters)
     report = fit_report(
         data,
         parameters,
-        progress,
+        best.progress,
         described
         | {
             "groups": cluster_names if settings.group is not None else [],
@@ -152,7 +158,7 @@ def fit(
             "compile_seconds": compiled,
             "fit_seconds": max(time.perf_counter() - started - compiled, 0.0),
         },
-        route.notes(estimates),
+        best.notes | agreement,
     )
     for note in report["warnings"]:
         warnings.warn(note, IrtjaxWarning, stacklevel=2)

@@ -30,6 +30,7 @@ from irtjax.fit.node_pass import NodePass, expected_counts
 from irtjax.fit.populations import (
     Grid,
     Populations,
+    moments_of_nodes,
     start_populations,
     update_populations,
 )
@@ -225,9 +226,13 @@ class MarginalModels:
         items = climb_items(model, parameters.items, found.counts, _ITEM_STEPS, is_loading)
         if not self.moving.any:
             return ModelsParameters(items, parameters.populations)
-        grid = self.grid(model.spec)
+        moments = moments_of_nodes(parameters.populations, found.mass, self.grid(model.spec))
         populations, items = update_populations(
-            parameters.populations, items, found.mass, grid, self.is_correlated
+            parameters.populations,
+            items,
+            moments,
+            self.is_correlated,
+            found.mass if self.is_empirical else None,
         )
         return ModelsParameters(items, populations)
 

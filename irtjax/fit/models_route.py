@@ -76,6 +76,11 @@ class ModelsRoute:
     def notes(self, estimates: ModelsEstimates) -> dict[str, Any]:
         """Log-likelihood without the priors, and what is compared by it."""
         log_likelihood = float(estimates.log_likelihood)
+        more: dict[str, Any] = {}
+        if self.spec.family == "rasch":
+            slope = float(estimates.items.slope[0, 0])
+            error = float(estimates.item_covariance[0, 0, 0]) ** 0.5
+            more = {"latent_variance": slope**2, "latent_variance_se": 2 * abs(slope) * error}
         n_parameters = self._n_parameters()
         n_models = int(np.count_nonzero(self.data.totals("models")[0]))
         return {
@@ -86,6 +91,7 @@ class ModelsRoute:
             "populations": self.names,
             "item_errors": estimates.error_method,
             "n_patterns": len(self.patterns.count),
+            **more,
         }
 
     def _n_parameters(self) -> int:

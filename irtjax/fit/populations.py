@@ -15,7 +15,15 @@ from jaxtyping import Array, Float
 from irtjax.fit.item_step import ItemParameters
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["Grid", "Populations", "default_nodes", "start_populations", "update_populations"]
+__all__ = [
+    "Grid",
+    "PopulationMoments",
+    "Populations",
+    "default_nodes",
+    "moments_of_nodes",
+    "start_populations",
+    "update_populations",
+]
 
 # Nodes reach this many standard deviations, where the normal density is 1e-8 of its height.
 _WIDEST = 6.0
@@ -36,6 +44,27 @@ class Populations:
         """Where each population's nodes lie."""
         base = jnp.asarray(grid.node, self.mean.dtype)
         return self.mean[:, None] + jnp.einsum("gkl,ql->gqk", self.factor, base)
+
+
+@pytree_dataclass
+class PopulationMoments:
+    """Sums over the models of each population: of 1, `E[theta]` and `E[theta theta']`."""
+
+    count: Float[Array, " populations"]
+    total: Float[Array, "populations dims"]
+    squares: Float[Array, "populations dims dims"]
+
+
+def moments_of_nodes(
+    populations: Populations, mass: Float[Array, "populations nodes"], grid: "Grid"
+) -> PopulationMoments:
+    """Moments from the expected number of models at each node."""
+    node = populations.nodes(grid)
+    return PopulationMoments(
+        jnp.sum(mass, axis=1),
+        jnp.einsum("gq,gqk->gk", mass, node),
+        jnp.einsum("gq,gqk,gql->gkl", mass, node, node),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,11 +117,11 @@ def start_populations(n_populations: int, grid: Grid, dtype: jnp.dtype) -> Popul
 def update_populations(
     populations: Populations,
     items: ItemParameters,
-    mass: Float[Array, "populations nodes"],
-    grid: Grid,
+    moments: PopulationMoments,
     is_correlated: bool,
+    mass: Float[Array, "populations nodes"] | None = None,
 ) -> tuple[Populations, ItemParameters]:
-    """Populations from the posterior mass at their nodes, and the items on the new scale.
+    """Populations from the posteriors of their models, and the items on the new scale.
 
     No logit changes: where the first population's moments move away from mean 0 and sd 1, its
     nodes move back and the items take the difference.
@@ -100,38 +129,29 @@ def update_populations(
     Args:
         populations: current ones.
         items: current items.
-        mass: expected number of models of each population at each node.
-        grid: the nodes.
+        moments: sums over the models of each population.
         is_correlated: whether dims may correlate (a confirmatory model); else the first
             population's covariance is the identity.
+        mass: expected number of models at each node, where the weights are estimated.
     """
-    count = jnp.sum(mass, axis=1, keepdims=True)
-    share = mass / jnp.maximum(count, 1)
-    node = populations.nodes(grid)
-    mean = jnp.einsum("gq,gqk->gk", share, node)
-    away = node - mean[:, None]
-    covariance = jnp.einsum("gq,gqk,gql->gkl", share, away, away)
-    is_seen = (count > 0)[..., None]
-    unit = jnp.eye(grid.dims, dtype=mean.dtype)
+    count = jnp.maximum(moments.count, 1)[:, None]
+    mean = moments.total / count
+    covariance = moments.squares / count[..., None] - mean[:, :, None] * mean[:, None]
+    unit = jnp.eye(mean.shape[1], dtype=mean.dtype)
+    is_seen = (moments.count > 0)[:, None, None]
     covariance = jnp.where(is_seen, covariance, unit) + 1e-6 * unit
-    if grid.is_empirical:
-        weight = jnp.log(mass + _LEAST_MASS) - jnp.log(
-            jnp.sum(mass + _LEAST_MASS, 1, keepdims=True)
-        )
+    if mass is not None:
+        full = mass + _LEAST_MASS
+        weight = jnp.log(full) - jnp.log(jnp.sum(full, 1, keepdims=True))
         moved = Populations(populations.mean, populations.factor, weight)
         return _restandardised(moved, items, mean[0], jnp.sqrt(jnp.diagonal(covariance[0])))
-    zero, one = jnp.zeros_like(mean[0]), jnp.ones_like(mean[0])
-    sd = one
+    first, sd = unit, jnp.ones_like(mean[0])
     if is_correlated:
-        sd = jnp.sqrt(jnp.diagonal(covariance[0]))
-        first = covariance[0]
-    else:
-        first = unit
-    covariance = covariance.at[0].set(first)
+        first, sd = covariance[0], jnp.sqrt(jnp.diagonal(covariance[0]))
     moved = Populations(
-        mean.at[0].set(zero), jnp.linalg.cholesky(covariance), populations.log_weight
+        mean.at[0].set(0), jnp.linalg.cholesky(covariance.at[0].set(first)), populations.log_weight
     )
-    return _restandardised(moved, items, zero, sd)
+    return _restandardised(moved, items, jnp.zeros_like(sd), sd)
 
 
 def _restandardised(

@@ -6,7 +6,7 @@ from irtjax.errors import InputError
 
 __all__ = ["FAMILIES", "ModelSpec"]
 
-FAMILIES = ("1pl", "2pl", "3pl", "4pl")
+FAMILIES = ("rasch", "1pl", "2pl", "3pl", "4pl")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,10 +16,11 @@ class ModelSpec:
     `P = guessing + (feasibility - guessing) * sigmoid(slope . theta + intercept)`.
 
     Every family is the 4PL with some parameters fixed: 1PL one common slope a dim, 2PL free
-    slopes, 3PL also guessing, 4PL also feasibility.
+    slopes, 3PL also guessing, 4PL also feasibility. `rasch` is the 1PL on the scale where the
+    slope is 1 and the abilities' standard deviation is free.
 
     Args:
-        family: `1pl`, `2pl`, `3pl` or `4pl`.
+        family: `rasch`, `1pl`, `2pl`, `3pl` or `4pl`.
         dims: number of latent dimensions, at least 1.
 
     Raises:
@@ -44,8 +45,8 @@ class ModelSpec:
 
     @property
     def has_common_slope(self) -> bool:
-        """Whether all items share one slope a dim (1PL)."""
-        return self.family == "1pl"
+        """Whether all items share one slope a dim (Rasch, 1PL)."""
+        return self.family in ("rasch", "1pl")
 
     @property
     def has_guessing(self) -> bool:
