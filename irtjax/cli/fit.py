@@ -85,6 +85,14 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = "normal",
+    quadrature: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Of marginal-models: auto, fixed or adaptive nodes.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "auto",
     nodes: Annotated[
         int | None,
         typer.Option(
@@ -196,6 +204,7 @@ def fit(
         item_distribution=item_distribution,
         components=components,
         ability_distribution=ability_distribution,
+        quadrature=quadrature,
         nodes=nodes,
         starts=starts,
         seed=seed,

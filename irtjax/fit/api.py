@@ -39,6 +39,7 @@ def fit(
     item_distribution: str = "normal",
     components: int = 4,
     ability_distribution: str = "normal",
+    quadrature: str = "auto",
     nodes: int | None = None,
     starts: int = 1,
     priors: Priors | None = None,
@@ -65,6 +66,8 @@ def fit(
         components: normals of a mixture.
         ability_distribution: `normal`, or `empirical` (weights at the nodes are estimated: the
             empirical histogram). `marginal-models` only.
+        quadrature: of `marginal-models`: `fixed` nodes, `adaptive` (Gauss-Hermite nodes around each
+            model's own posterior, for models with hundreds of responses), or `auto`.
         nodes: quadrature nodes a dim; by estimator and shape without.
         starts: fits from this many starts, of which the best is kept; the report has how far
             they agree. `marginal-models` only.
@@ -96,6 +99,7 @@ def fit(
         item_distribution,
         components,
         ability_distribution,
+        quadrature,
         nodes,
         starts,
         seed,

@@ -27,7 +27,15 @@ from irtjax.fit.populations import Grid, Populations
 from irtjax.model.priors import LogNormal
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["InformationSums", "Method", "information_sums", "item_covariances", "second_part"]
+__all__ = [
+    "InformationSums",
+    "Method",
+    "information_sums",
+    "inverse_informations",
+    "item_covariances",
+    "prior_information",
+    "second_part",
+]
 
 Method = Literal["observed", "cross-product", "by-item"]
 
@@ -215,7 +223,7 @@ def item_covariances(
     of_means = np.asarray(sums.of_means, np.float64)
     if method == "by-item":
         blocks = (within + of_means).transpose(2, 0, 1)
-        return ItemCovariances(_inverses(blocks, is_loading), method)
+        return ItemCovariances(inverse_informations(blocks, is_loading), method)
     every = np.arange(n_items)
     full = of_means.copy()
     if method == "observed":
@@ -289,10 +297,10 @@ def _with_common_slope(matrix: np.ndarray, n_items: int) -> np.ndarray:
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    return _inverses(matrix[None], None)[0]
+    return inverse_informations(matrix[None], None)[0]
 
 
-def _inverses(matrices: np.ndarray, is_loading: np.ndarray | None) -> np.ndarray:
+def inverse_informations(matrices: np.ndarray, is_loading: np.ndarray | None) -> np.ndarray:
     """Inverses of scaled symmetric matrices; directions without information get a huge variance."""
     if is_loading is not None:
         free = np.ones(matrices.shape[:2], bool)

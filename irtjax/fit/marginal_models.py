@@ -39,14 +39,14 @@ from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["MarginalModels", "ModelsEstimates", "ModelsState"]
+__all__ = ["MarginalModels", "RELATIVE_DROP", "ModelsEstimates", "ModelsState"]
 
 # Newton steps of the items on each E-step's counts: more gain nothing, since the counts change.
 _ITEM_STEPS = 3
 # What rounding may take from the log-likelihood, as a share of it.
 # Multiplications that Louis' information may take (W3's 2PL takes 2e8: .03 CPU seconds).
 _MOST_WORK = 3e8
-_RELATIVE_DROP = {"float32": 1e-6, "float64": 1e-12}
+RELATIVE_DROP = {"float32": 1e-6, "float64": 1e-12}
 
 
 @pytree_dataclass
@@ -145,10 +145,10 @@ class MarginalModels:
         )
         objective = found.log_likelihood + jnp.sum(log_prior(model, items))
         plain = self._improved(model, parameters, found, state.is_loading)
-        drop = _RELATIVE_DROP[items.slope.dtype.name]
+        drop = RELATIVE_DROP[items.slope.dtype.name]
         vector = to_vector(model, plain, self.moving)
         guarded, fell = advance_guarded(state.guarded, objective, vector, drop)
-        change = _largest_move(items, plain.items)
+        change = largest_move(items, plain.items)
         return dataclasses.replace(state, guarded=guarded), StepInfo(objective, change, fell)
 
     def parameters(self, state: ModelsState) -> ModelsParameters:
@@ -237,7 +237,7 @@ class MarginalModels:
         return ModelsParameters(items, populations)
 
 
-def _largest_move(old: ItemParameters, new: ItemParameters) -> Float[Array, ""]:
+def largest_move(old: ItemParameters, new: ItemParameters) -> Float[Array, ""]:
     """Largest change of a slope or intercept (relative above 1 logit) or of an asymptote."""
 
     def relative(a: Array, b: Array) -> Array:

@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 from irtjax.data.blocks import Blocks, make_blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.adaptive_models import AdaptiveModels
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.marginal_models import MarginalModels, ModelsEstimates
 from irtjax.fit.patterns import Patterns, find_patterns
@@ -21,7 +22,11 @@ from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, place
 
-__all__ = ["ModelsRoute", "most_responses"]
+__all__ = ["MOST_RESPONSES", "ModelsRoute", "most_responses"]
+
+# Posteriors of abilities from more responses than this are narrower than the fixed nodes.
+MOST_RESPONSES = 400
+_ADAPTIVE_NODES = {1: 15, 2: 7}
 
 
 class ModelsRoute:
@@ -41,11 +46,21 @@ class ModelsRoute:
         self.codes, self.names = None, [""]
         if settings.model_group is not None:
             self.codes, self.names = data.populations(settings.model_group)
-        self.estimator = MarginalModels(
-            n_nodes=settings.nodes or default_nodes(spec.dims),
-            is_empirical=settings.ability_distribution == "empirical",
-            n_populations=len(self.names),
-        )
+        self.estimator = self._chosen(settings)
+
+    def _chosen(self, settings: FitSettings) -> MarginalModels | AdaptiveModels:
+        """Fixed nodes, or, where posteriors are narrower than these, nodes of each model's own."""
+        n_populations = len(self.names)
+        is_empirical = settings.ability_distribution == "empirical"
+        quadrature = settings.quadrature
+        if quadrature == "auto":
+            is_narrow = most_responses(self.data) > MOST_RESPONSES and not is_empirical
+            quadrature = "adaptive" if is_narrow else "fixed"
+        if quadrature == "adaptive":
+            n_nodes = settings.nodes or _ADAPTIVE_NODES[self.spec.dims]
+            return AdaptiveModels(n_nodes, n_populations=n_populations)
+        n_nodes = settings.nodes or default_nodes(self.spec.dims)
+        return MarginalModels(n_nodes, is_empirical, n_populations=n_populations)
 
     def lay_out(self, mesh: Mesh) -> Blocks:
         """Blocks of response patterns on the devices."""
@@ -101,7 +116,7 @@ class ModelsRoute:
         slopes = 1 if spec.has_common_slope else dims * n_items - dims * (dims - 1) // 2
         more = (len(self.names) - 1) * (dims + dims * (dims + 1) // 2)
         if self.estimator.is_empirical:
-            more = len(self.names) * (len(self.estimator.grid(spec).log_weight) - 1) - 2 * dims
+            more = len(self.names) * (self.estimator.n_nodes**dims - 1) - 2 * dims
         return slopes + n_items * (1 + asymptotes) + more
 
 

@@ -10,7 +10,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.estimator import Estimator
 from irtjax.fit.items_route import ItemsRoute
-from irtjax.fit.models_route import ModelsRoute, most_responses
+from irtjax.fit.models_route import MOST_RESPONSES, ModelsRoute, most_responses
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
@@ -20,8 +20,6 @@ __all__ = ["Route", "choose_route"]
 
 # From this many models on, guessing and feasibility are estimated for each item.
 _MANY_MODELS = 300
-# Posteriors of abilities from more responses than this are narrower than the fixed nodes.
-_MOST_RESPONSES = 400
 
 
 class Route(Protocol):
@@ -76,7 +74,7 @@ def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> 
         return "marginal-items", f"{settings.needs_items()}: {items}"
     if settings.needs_models():
         return "marginal-models", f"{settings.needs_models()}: {models}"
-    fits_nodes = spec.dims <= 2 and most_responses(data) <= _MOST_RESPONSES
+    fits_nodes = spec.dims <= 2 and most_responses(data) <= MOST_RESPONSES
     if fits_nodes and data.n_models > data.n_items:
         return "marginal-models", f"{shape}, {models}"
     if fits_nodes and spec.has_asymptotes and data.n_models >= _MANY_MODELS:

@@ -9,12 +9,14 @@ __all__ = [
     "ABILITY_DISTRIBUTIONS",
     "ESTIMATORS",
     "ITEM_DISTRIBUTIONS",
+    "QUADRATURES",
     "FitSettings",
 ]
 
 ESTIMATORS = ("auto", "marginal-items", "marginal-models")
 ITEM_DISTRIBUTIONS = ("normal", "mixture")
 ABILITY_DISTRIBUTIONS = ("normal", "empirical")
+QUADRATURES = ("auto", "fixed", "adaptive")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +33,7 @@ class FitSettings:
     item_distribution: str = "normal"
     components: int = 4
     ability_distribution: str = "normal"
+    quadrature: str = "auto"
     nodes: int | None = None
     starts: int = 1
     seed: int = 0
@@ -40,6 +43,7 @@ class FitSettings:
         _check_known("estimator", self.estimator, ESTIMATORS)
         _check_known("item distribution", self.item_distribution, ITEM_DISTRIBUTIONS)
         _check_known("ability distribution", self.ability_distribution, ABILITY_DISTRIBUTIONS)
+        _check_known("quadrature", self.quadrature, QUADRATURES)
         if self.components < 1:
             raise InputError(f"a mixture needs at least 1 component, not {self.components}")
         if self.max_steps < 1:
@@ -49,6 +53,8 @@ class FitSettings:
         if self.nodes is not None and not 3 <= self.nodes <= 201:
             raise InputError(f"nodes must be 3 to 201 a dim, not {self.nodes}")
         check_seed(self.seed)
+        if self.quadrature == "adaptive" and self.ability_distribution != "normal":
+            raise InputError("adaptive quadrature needs the normal ability distribution")
         for_items, for_models = self.needs_items(), self.needs_models()
         if for_items and for_models:
             raise InputError(
@@ -70,6 +76,8 @@ class FitSettings:
             return f"model_group {self.model_group!r}"
         if self.ability_distribution != "normal":
             return "an ability distribution"
+        if self.quadrature != "auto":
+            return f"quadrature {self.quadrature}"
         return "" if self.starts == 1 else f"starts={self.starts}"
 
 

@@ -1,0 +1,196 @@
+"""`marginal-models` with nodes of each model's own, for posteriors narrower than fixed nodes."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.adaptive_pass import (
+    AdaptivePass,
+    Placement,
+    adaptive_pass,
+    adaptive_posteriors,
+    start_placement,
+)
+from irtjax.fit.estimator import StepInfo
+from irtjax.fit.guarded import advance_guarded, start_guarded
+from irtjax.fit.item_information import inverse_informations, prior_information
+from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, step_items
+from irtjax.fit.marginal_models import (
+    RELATIVE_DROP,
+    ModelsEstimates,
+    ModelsState,
+    largest_move,
+)
+from irtjax.fit.model_posteriors import ModelPosteriors
+from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
+from irtjax.fit.packed import unpack
+from irtjax.fit.populations import Populations, update_populations
+from irtjax.fit.start_items import start_items
+from irtjax.model.priors import Priors
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["AdaptiveModels"]
+
+# Passes that only move the nodes, before the first step: from the standard normal to posteriors
+# 100 times narrower.
+_FIRST_PASSES = 6
+
+
+@pytree_dataclass
+class AdaptiveState:
+    """What continues from step to step: the parameters' state, and where the nodes are."""
+
+    models: ModelsState
+    placement: Placement
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaptiveModels:
+    """Expectation-maximisation with adaptive quadrature: one Newton step of the items a pass.
+
+    Args:
+        n_nodes: nodes a dim around each model's own posterior.
+        is_correlated: dims may correlate (confirmatory models).
+        is_jittered: start elsewhere, by the key.
+        n_populations: populations of models, each with its own mean and standard deviation.
+        acceleration: past steps that Anderson acceleration looks at.
+    """
+
+    n_nodes: int = 15
+    is_correlated: bool = False
+    is_jittered: bool = False
+    n_populations: int = 1
+    acceleration: int = 5
+
+    name = "marginal-models"
+    objective_name = "marginal"
+    is_empirical = False
+
+    @property
+    def moving(self) -> Moving:
+        """What of the populations is estimated."""
+        return Moving(self.n_populations > 1 or self.is_correlated, False)
+
+    @functools.partial(jax.jit, static_argnums=(0, 2, 3))
+    def init(
+        self,
+        blocks: Blocks,
+        spec: ModelSpec,
+        priors: Priors,
+        key: jax.Array,
+        multiplicity: Float[Array, "blocks models"],
+        is_loading: Float[Array, "items dims"] | None = None,
+    ) -> AdaptiveState:
+        """Items from their means and covariances, nodes around the posteriors these give."""
+        model = ItemModel(spec, priors)
+        items = start_items(blocks, model, key, is_jittered=self.is_jittered, is_loading=is_loading)
+        dtype, dims = items.slope.dtype, spec.dims
+        unit = jnp.broadcast_to(jnp.eye(dims, dtype=dtype), (self.n_populations, dims, dims))
+        nothing = jnp.zeros((self.n_populations, 0), dtype)
+        populations = Populations(jnp.zeros((self.n_populations, dims), dtype), unit, nothing)
+        start = ModelsParameters(items, populations)
+        guarded = start_guarded(to_vector(model, start, self.moving), self.acceleration)
+        state = ModelsState(guarded, start, multiplicity, is_loading, spec, priors)
+
+        def closer(_: int, placement: Placement) -> Placement:
+            return self._pass(blocks, state, start, placement)[1]
+
+        placement = start_placement(blocks, dims, dtype)
+        return AdaptiveState(state, jax.lax.fori_loop(0, _FIRST_PASSES, closer, placement))
+
+    def step(self, blocks: Blocks, state: AdaptiveState) -> tuple[AdaptiveState, StepInfo]:
+        """One pass and one Newton step of the items, accelerated and guarded."""
+        models, model = state.models, state.models.model
+        current = from_vector(model, models.start, models.guarded.current, self.moving)
+        found, placement = self._pass(blocks, models, current, state.placement)
+        objective = found.log_likelihood + jnp.sum(log_prior(model, current.items))
+        items = step_items(model, current.items, found.derivatives, models.is_loading)
+        populations = current.populations
+        if self.moving.any:
+            populations, items = update_populations(
+                populations, items, found.moments, self.is_correlated
+            )
+        vector = to_vector(model, ModelsParameters(items, populations), self.moving)
+        drop = RELATIVE_DROP[items.slope.dtype.name]
+        guarded, fell = advance_guarded(models.guarded, objective, vector, drop)
+        change = largest_move(current.items, items)
+        moved = dataclasses.replace(models, guarded=guarded)
+        return AdaptiveState(moved, placement), StepInfo(objective, change, fell)
+
+    def finish(self, blocks: Blocks, state: AdaptiveState) -> ModelsEstimates:
+        """Estimates with their errors.
+
+        Errors of the items are those of the complete data: where posteriors are as narrow as here,
+        the abilities are as good as known.
+        """
+        models, model = state.models, state.models.model
+        parameters = from_vector(model, models.start, models.guarded.plain, self.moving)
+        found, placement = self._settled(blocks, models, parameters, state.placement)
+        packed = unpack(found.derivatives.information, model.n_coordinates)
+        information = _natural(model, parameters.items, np.asarray(packed, np.float64))
+        information = information + prior_information(model, parameters.items)
+        loading = None if models.is_loading is None else np.asarray(models.is_loading)
+        errors = inverse_informations(information.transpose(2, 0, 1), loading)
+        covariance = jnp.asarray(errors, parameters.items.slope.dtype)
+        posteriors = self._posteriors(blocks, models, parameters, placement, covariance)
+        return ModelsEstimates(
+            parameters.items,
+            covariance,
+            parameters.populations,
+            posteriors,
+            found.log_likelihood,
+            "complete-data",
+        )
+
+    def _pass(
+        self, blocks: Blocks, models: ModelsState, current: ModelsParameters, placement: Placement
+    ) -> tuple[AdaptivePass, Placement]:
+        return adaptive_pass(
+            blocks,
+            models.multiplicity,
+            models.model,
+            current.items,
+            current.populations,
+            placement,
+            self.n_nodes,
+        )
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _settled(
+        self, blocks: Blocks, models: ModelsState, current: ModelsParameters, placement: Placement
+    ) -> tuple[AdaptivePass, Placement]:
+        return self._pass(blocks, models, current, placement)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _posteriors(
+        self,
+        blocks: Blocks,
+        models: ModelsState,
+        current: ModelsParameters,
+        placement: Placement,
+        covariance: Float[Array, "items coordinates coordinates"],
+    ) -> ModelPosteriors:
+        return adaptive_posteriors(
+            blocks,
+            models.model,
+            current.items,
+            covariance,
+            current.populations,
+            placement,
+            self.n_nodes,
+        )
+
+
+def _natural(model: ItemModel, items: ItemParameters, information: np.ndarray) -> np.ndarray:
+    """Information in natural slopes where the steps are on the scale of their logarithms."""
+    if not model.has_log_slopes:
+        return information
+    scale = np.ones(information.shape[1:])
+    scale[: model.spec.dims] = 1 / np.asarray(items.slope, np.float64).T
+    return information * scale[:, None] * scale[None]
