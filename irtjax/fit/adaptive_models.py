@@ -29,7 +29,7 @@ from irtjax.fit.marginal_models import (
 from irtjax.fit.model_posteriors import ModelPosteriors
 from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
 from irtjax.fit.packed import unpack
-from irtjax.fit.populations import Populations, update_populations
+from irtjax.fit.populations import Populations, expanded_move, shifted, update_populations
 from irtjax.fit.start_items import start_items
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass
@@ -116,12 +116,18 @@ class AdaptiveModels:
             populations, items = update_populations(
                 populations, items, found.moments, self.is_correlated
             )
+        else:
+            mean, sd = expanded_move(model, items, found.moments)
+            items = shifted(items, mean, sd)
+            # The nodes go with their models: else the next pass would look where these were.
+            moved = (placement.mean - mean) / sd
+            placement = Placement(moved, placement.factor / sd[:, None])
         vector = to_vector(model, ModelsParameters(items, populations), self.moving)
         drop = RELATIVE_DROP[items.slope.dtype.name]
         guarded, fell = advance_guarded(models.guarded, objective, vector, drop)
         change = largest_move(current.items, items)
-        moved = dataclasses.replace(models, guarded=guarded)
-        return AdaptiveState(moved, placement), StepInfo(objective, change, fell)
+        advanced = dataclasses.replace(models, guarded=guarded)
+        return AdaptiveState(advanced, placement), StepInfo(objective, change, fell)
 
     def finish(self, blocks: Blocks, state: AdaptiveState) -> ModelsEstimates:
         """Estimates with their errors.

@@ -121,7 +121,7 @@ def fit(
         "model_group": settings.model_group,
         "seed": settings.seed,
         "settings": plain_settings(chosen),
-        "priors": plain_settings(priors),
+        "priors": plain_settings(route.priors),
     }
     mesh = items_mesh(devices)
     blocks = route.lay_out(mesh)

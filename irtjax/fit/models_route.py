@@ -1,5 +1,6 @@
 """`marginal-models` around the loop: blocks of models, equal response patterns put together."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from irtjax.fit.populations import default_nodes
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.settings import FitSettings
-from irtjax.model.priors import Priors
+from irtjax.model.priors import LogNormal, Normal, Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, place
 
@@ -26,6 +27,8 @@ __all__ = ["MOST_RESPONSES", "ModelsRoute", "most_responses"]
 
 # Posteriors of abilities from more responses than this are narrower than the fixed nodes.
 MOST_RESPONSES = 400
+# Below this many models the default prior of slopes is an informative one.
+_FEW_MODELS = 100
 _ADAPTIVE_NODES = {1: 15, 2: 7}
 
 
@@ -42,7 +45,8 @@ class ModelsRoute:
                 f"marginal-models integrates over at most 2 dims, not {spec.dims}; use "
                 "marginal-items"
             )
-        self.data, self.spec, self.priors = data, spec, priors
+        self.data, self.spec = data, spec
+        self.priors = _priors_for(data, spec, priors)
         self.codes, self.names = None, [""]
         if settings.model_group is not None:
             self.codes, self.names = data.populations(settings.model_group)
@@ -118,6 +122,18 @@ class ModelsRoute:
         if self.estimator.is_empirical:
             more = len(self.names) * (self.estimator.n_nodes**dims - 1) - 2 * dims
         return slopes + n_items * (1 + asymptotes) + more
+
+
+def _priors_for(data: ResponseMatrix, spec: ModelSpec, priors: Priors) -> Priors:
+    """With few models the weak default says nothing about the scale of slopes, and it runs away.
+
+    On W1 (12 models, 41,871 items) abilities reached -38 under normal(0, 10), and are those of a
+    prior's scale under lognormal(0, .5): r with accuracy .999.
+    """
+    if priors.slope is not None or data.n_models >= _FEW_MODELS:
+        return priors
+    slope = LogNormal(0.0, 0.5) if spec.dims == 1 else Normal(0.0, 1.0)
+    return dataclasses.replace(priors, slope=slope)
 
 
 def most_responses(data: ResponseMatrix) -> int:

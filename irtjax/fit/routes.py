@@ -30,6 +30,10 @@ class Route(Protocol):
         """The estimator with its settings."""
 
     @property
+    def priors(self) -> Priors:
+        """The priors in use: defaults that depend on the data are resolved."""
+
+    @property
     def integrated(self) -> str:
         """The side that is integrated out: `items`, `models` or `none`."""
 
