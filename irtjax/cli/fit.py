@@ -89,7 +89,7 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help="Of marginal-models: auto, fixed or adaptive nodes.",
+            help="Of marginal-models: auto, fixed, adaptive or variational.",
             rich_help_panel=_MODEL,
         ),
     ] = "auto",

@@ -18,7 +18,7 @@ from irtjax.fit.adaptive_pass import (
 )
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.guarded import advance_guarded, start_guarded
-from irtjax.fit.item_information import inverse_informations, prior_information
+from irtjax.fit.item_information import by_item, prior_information
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, step_items
 from irtjax.fit.marginal_models import (
     RELATIVE_DROP,
@@ -142,7 +142,7 @@ class AdaptiveModels:
         information = _natural(model, parameters.items, np.asarray(packed, np.float64))
         information = information + prior_information(model, parameters.items)
         loading = None if models.is_loading is None else np.asarray(models.is_loading)
-        errors = inverse_informations(information.transpose(2, 0, 1), loading)
+        errors = by_item(model, information, loading)
         covariance = jnp.asarray(errors, parameters.items.slope.dtype)
         posteriors = self._posteriors(blocks, models, parameters, placement, covariance)
         return ModelsEstimates(

@@ -67,7 +67,8 @@ def fit(
         ability_distribution: `normal`, or `empirical` (weights at the nodes are estimated: the
             empirical histogram). `marginal-models` only.
         quadrature: of `marginal-models`: `fixed` nodes, `adaptive` (Gauss-Hermite nodes around each
-            model's own posterior, for models with hundreds of responses), or `auto`.
+            model's own posterior, for models with hundreds of responses), `variational` (normal
+            posteriors, in any number of dims), or `auto`.
         nodes: quadrature nodes a dim; by estimator and shape without.
         starts: fits from this many starts, of which the best is kept; the report has how far
             they agree. `marginal-models` only.

@@ -139,15 +139,15 @@ def update_effect_variance(
     return (total + priors.effect_variance) / (jnp.sum(is_seen).astype(effect.dtype) + 1)
 
 
-def update_asymptotes(current: Asymptotes, moments: GroupMoments, priors: Priors) -> Asymptotes:
-    """Shared guessing and feasibility of each group: expected counts and their Beta priors.
+def update_asymptotes(
+    current: Asymptotes, answers: Float[Array, "groups four"], priors: Priors
+) -> Asymptotes:
+    """Guessing and feasibility of each group (or item): expected counts and their Beta priors.
 
     A right answer that did not come from knowing was guessed; guessing is the share of right
     among the cells not known, feasibility the share of right among the known. Fixed asymptotes
-    (at 0 or 1) stay fixed.
+    (at 0 or 1) stay fixed. `answers` are those of `GroupMoments`, over all components.
     """
-    assert moments.answers is not None
-    answers = jnp.sum(moments.answers, axis=1)
     known_right, known_wrong, right, wrong = answers.T
     guessed, missed = right - known_right, wrong - known_wrong
     a, b = priors.guessing

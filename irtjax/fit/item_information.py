@@ -31,7 +31,7 @@ __all__ = [
     "InformationSums",
     "Method",
     "information_sums",
-    "inverse_informations",
+    "by_item",
     "item_covariances",
     "prior_information",
     "second_part",
@@ -222,8 +222,7 @@ def item_covariances(
     within = -np.asarray(second, np.float64) + prior_information(model, items)
     of_means = np.asarray(sums.of_means, np.float64)
     if method == "by-item":
-        blocks = (within + of_means).transpose(2, 0, 1)
-        return ItemCovariances(inverse_informations(blocks, is_loading), method)
+        return ItemCovariances(by_item(model, within + of_means, is_loading), method)
     every = np.arange(n_items)
     full = of_means.copy()
     if method == "observed":
@@ -244,6 +243,29 @@ def item_covariances(
         matrix = _inverse(matrix)
     covariance = matrix.reshape(n, n_items, n, n_items)[:, every, :, every]
     return ItemCovariances(covariance, method)
+
+
+def by_item(
+    model: ItemModel,
+    information: Float[np.ndarray, "coordinates coordinates items"],
+    is_loading: np.ndarray | None = None,
+) -> Float[np.ndarray, "items coordinates coordinates"]:
+    """Covariances where items inform each other only through a slope that they share.
+
+    With the other coordinates profiled out, the information of a common slope adds up over the
+    items; its error then goes on to each item's own coordinates.
+    """
+    each = information.transpose(2, 0, 1)
+    if not model.spec.has_common_slope:
+        return inverse_informations(each, is_loading)
+    rest = inverse_informations(each[:, 1:, 1:], None)
+    through = -np.einsum("jab,jb->ja", rest, each[:, 1:, 0])
+    common = np.sum(each[:, 0, 0] + np.einsum("ja,ja->j", each[:, 0, 1:], through))
+    variance = 1 / max(float(common), 1e-300)
+    direction = np.concatenate([np.ones((len(each), 1)), through], axis=1)
+    covariance = variance * direction[:, :, None] * direction[:, None]
+    covariance[:, 1:, 1:] += rest
+    return covariance
 
 
 def prior_information(

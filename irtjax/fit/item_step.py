@@ -31,6 +31,7 @@ __all__ = [
     "item_derivatives",
     "log_prior",
     "node_logarithms",
+    "on_log_scale",
     "prior_derivatives",
     "step_items",
 ]
@@ -193,10 +194,10 @@ def item_derivatives(
             information = information.at[size + k - 1, size + m - 1].set(value)
     rows, columns = pair_index(model.n_coordinates)
     found = ItemDerivatives(jnp.concatenate(gradient, axis=1).T, information[rows, columns])
-    return _on_log_scale(model, items, found)
+    return on_log_scale(model, items, found)
 
 
-def _on_log_scale(
+def on_log_scale(
     model: ItemModel, items: ItemParameters, derivatives: ItemDerivatives
 ) -> ItemDerivatives:
     """Chain rule for slopes that move on the scale of their logarithm."""

@@ -188,16 +188,20 @@ def update_posterior(
 
 
 def model_statistics(
-    cells: CellDerivatives, fixed: FixedSide, posterior: Posterior
+    cells: CellDerivatives,
+    fixed: FixedSide,
+    posterior: Posterior,
+    n_estimated: int | None = None,
 ) -> ModelStatistics:
     """Score and information of the abilities from one block's expected cells.
 
     `score_i = sum_j E[l'] m - E[-l''] (V x_i)` and `information_i = sum_j E[-l''] (m m' + V)`, both
-    over the slope coordinates. Of `E[-l'']` only the positive part enters the information: it is
+    over the slope coordinates (the first `n_estimated` of the fixed side; its last one is known
+    without). Of `E[-l'']` only the positive part enters the information: it is
     what the Newton step divides by.
     """
     n_models, size = fixed.design.shape
-    dims = size - 1
+    dims = size - 1 if n_estimated is None else n_estimated
     slope = posterior.mean[:dims]
     rows, columns = pair_index(dims)
     position = unpack_index(size)

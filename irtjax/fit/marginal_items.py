@@ -264,8 +264,8 @@ class MarginalItems:
         covariance = ability_covariances(result, state.is_scored)
         spread = effect_spreads(result, outer.effect_variance)
         variance, asymptotes = outer.effect_variance, outer.asymptotes
-        if asymptotes is not None:
-            asymptotes = update_asymptotes(asymptotes, moments, priors)
+        if asymptotes is not None and moments.answers is not None:
+            asymptotes = update_asymptotes(asymptotes, jnp.sum(moments.answers, axis=1), priors)
         distribution = update_distribution(outer.distribution, moments, priors, is_free)
         ability, matrix = standardise(
             ability, state.is_scored, outer.ability, _mean_of(covariance, state.is_scored)

@@ -19,16 +19,20 @@ from irtjax.fit.populations import default_nodes
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.settings import FitSettings
+from irtjax.fit.variational_models import VariationalModels
 from irtjax.model.priors import LogNormal, Normal, Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, place
 
-__all__ = ["MOST_RESPONSES", "ModelsRoute", "most_responses"]
+__all__ = ["MOST_DIMS", "MOST_RESPONSES", "ModelsRoute", "most_responses"]
 
 # Posteriors of abilities from more responses than this are narrower than the fixed nodes.
 MOST_RESPONSES = 400
 # Below this many models the default prior of slopes is an informative one.
 _FEW_MODELS = 100
+# More dims than this have too many nodes.
+MOST_DIMS = 2
+_VARIATIONAL_NODES = 7
 _ADAPTIVE_NODES = {1: 15, 2: 7}
 
 
@@ -40,11 +44,6 @@ class ModelsRoute:
     def __init__(
         self, data: ResponseMatrix, spec: ModelSpec, priors: Priors, settings: FitSettings
     ) -> None:
-        if spec.dims > 2:
-            raise InputError(
-                f"marginal-models integrates over at most 2 dims, not {spec.dims}; use "
-                "marginal-items"
-            )
         self.data, self.spec = data, spec
         self.priors = _priors_for(data, spec, priors)
         self.codes, self.names = None, [""]
@@ -52,18 +51,32 @@ class ModelsRoute:
             self.codes, self.names = data.populations(settings.model_group)
         self.estimator = self._chosen(settings)
 
-    def _chosen(self, settings: FitSettings) -> MarginalModels | AdaptiveModels:
-        """Fixed nodes, or, where posteriors are narrower than these, nodes of each model's own."""
-        n_populations = len(self.names)
+    def _chosen(self, settings: FitSettings) -> MarginalModels | AdaptiveModels | VariationalModels:
+        """By the posteriors: fixed nodes, nodes of each model's own, or in many dims normals."""
+        n_populations, dims = len(self.names), self.spec.dims
         is_empirical = settings.ability_distribution == "empirical"
         quadrature = settings.quadrature
         if quadrature == "auto":
             is_narrow = most_responses(self.data) > MOST_RESPONSES and not is_empirical
             quadrature = "adaptive" if is_narrow else "fixed"
+            quadrature = "variational" if dims > MOST_DIMS else quadrature
+        if dims > MOST_DIMS and quadrature != "variational":
+            raise InputError(
+                f"quadrature {quadrature} takes at most {MOST_DIMS} dims, not {dims}; use "
+                "variational (normal posteriors)"
+            )
+        if is_empirical and quadrature != "fixed":
+            raise InputError(
+                f"an empirical ability distribution takes at most {MOST_DIMS} dims, not {dims}"
+            )
+        if quadrature == "variational":
+            n_nodes = settings.nodes or _VARIATIONAL_NODES
+            return VariationalModels(n_nodes, n_populations=n_populations)
         if quadrature == "adaptive":
-            n_nodes = settings.nodes or _ADAPTIVE_NODES[self.spec.dims]
-            return AdaptiveModels(n_nodes, n_populations=n_populations)
-        n_nodes = settings.nodes or default_nodes(self.spec.dims)
+            return AdaptiveModels(
+                settings.nodes or _ADAPTIVE_NODES[dims], n_populations=n_populations
+            )
+        n_nodes = settings.nodes or default_nodes(dims)
         return MarginalModels(n_nodes, is_empirical, n_populations=n_populations)
 
     def lay_out(self, mesh: Mesh) -> Blocks:

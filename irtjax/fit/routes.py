@@ -10,7 +10,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.estimator import Estimator
 from irtjax.fit.items_route import ItemsRoute
-from irtjax.fit.models_route import MOST_RESPONSES, ModelsRoute, most_responses
+from irtjax.fit.models_route import MOST_DIMS, MOST_RESPONSES, ModelsRoute, most_responses
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
@@ -78,8 +78,8 @@ def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> 
         return "marginal-items", f"{settings.needs_items()}: {items}"
     if settings.needs_models():
         return "marginal-models", f"{settings.needs_models()}: {models}"
-    fits_nodes = spec.dims <= 2 and most_responses(data) <= MOST_RESPONSES
-    if fits_nodes and data.n_models > data.n_items:
+    fits_nodes = spec.dims <= MOST_DIMS and most_responses(data) <= MOST_RESPONSES
+    if data.n_models > data.n_items and (fits_nodes or data.n_items <= MOST_RESPONSES):
         return "marginal-models", f"{shape}, {models}"
     if fits_nodes and spec.has_asymptotes and data.n_models >= _MANY_MODELS:
         return "marginal-models", f"{shape}, each item has its own asymptotes; {models}"

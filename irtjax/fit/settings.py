@@ -16,7 +16,7 @@ __all__ = [
 ESTIMATORS = ("auto", "marginal-items", "marginal-models")
 ITEM_DISTRIBUTIONS = ("normal", "mixture")
 ABILITY_DISTRIBUTIONS = ("normal", "empirical")
-QUADRATURES = ("auto", "fixed", "adaptive")
+QUADRATURES = ("auto", "fixed", "adaptive", "variational")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +53,9 @@ class FitSettings:
         if self.nodes is not None and not 3 <= self.nodes <= 201:
             raise InputError(f"nodes must be 3 to 201 a dim, not {self.nodes}")
         check_seed(self.seed)
-        if self.quadrature == "adaptive" and self.ability_distribution != "normal":
-            raise InputError("adaptive quadrature needs the normal ability distribution")
+        is_own = self.quadrature in ("adaptive", "variational")
+        if is_own and self.ability_distribution != "normal":
+            raise InputError(f"quadrature {self.quadrature} needs the normal ability distribution")
         for_items, for_models = self.needs_items(), self.needs_models()
         if for_items and for_models:
             raise InputError(

@@ -114,20 +114,20 @@ def _counts(*four):
 def test_asymptotes_stay_apart_and_fixed_ones_fixed():
     current = Asymptotes.from_natural(jnp.asarray([0.2]), jnp.asarray([0.9]))
     # Everyone who knows fails, everyone who does not is right: the estimates would cross.
-    crossed = update_asymptotes(current, _counts(0, 1000, 1000, 1000), Priors())
+    crossed = update_asymptotes(current, _counts(0, 1000, 1000, 1000).answers[:, 0], Priors())
     c, d = float(crossed.guessing[0]), float(crossed.feasibility[0])
     assert 0 < c < d < 1
     for fixed, name, value in (
         (dataclasses.replace(current, lower=jnp.asarray([-jnp.inf])), "guessing", 0.0),
         (dataclasses.replace(current, upper=jnp.asarray([jnp.inf])), "feasibility", 1.0),
     ):
-        renewed = update_asymptotes(fixed, _counts(50, 5, 70, 40), Priors())
+        renewed = update_asymptotes(fixed, _counts(50, 5, 70, 40).answers[:, 0], Priors())
         assert float(getattr(renewed, name)[0]) == value
         assert all(not np.isnan(leaf).any() for leaf in (renewed.lower, renewed.upper))
 
 
 def test_without_answers_the_asymptotes_are_their_priors_modes():
     current = Asymptotes.from_natural(jnp.asarray([0.2]), jnp.asarray([0.9]))
-    renewed = update_asymptotes(current, _counts(0, 0, 0, 0), Priors())
+    renewed = update_asymptotes(current, _counts(0, 0, 0, 0).answers[:, 0], Priors())
     close(renewed.guessing[0], 4 / 20, kind="reduction")
     close(renewed.feasibility[0], 1 - 1 / 18, kind="reduction")

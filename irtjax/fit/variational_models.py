@@ -1,0 +1,200 @@
+"""`marginal-models` in any number of dims: the Gaussian variational EM with the models random."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.estimator import StepInfo
+from irtjax.fit.guarded import advance_guarded, start_guarded
+from irtjax.fit.hyperparameters import update_asymptotes
+from irtjax.fit.item_information import by_item, prior_information
+from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, on_log_scale, step_items
+from irtjax.fit.kernel import Posterior
+from irtjax.fit.marginal_models import ModelsEstimates, ModelsState, largest_move
+from irtjax.fit.model_posteriors import ModelPosteriors
+from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
+from irtjax.fit.populations import Populations, update_populations
+from irtjax.fit.start_items import start_items
+from irtjax.fit.variational_pass import (
+    VariationalPass,
+    score_products,
+    start_posteriors,
+    variational_pass,
+    variational_posteriors,
+)
+from irtjax.model.priors import Priors
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["VariationalModels"]
+
+# Passes that only renew the posteriors, before the first step.
+_FIRST_PASSES = 4
+# A pass renews the posteriors by one Newton step, so the bound may lag behind by this share.
+_RELATIVE_DROP = 1e-5
+
+
+@pytree_dataclass
+class VariationalState:
+    """What continues from step to step: the parameters' state, and the models' posteriors."""
+
+    models: ModelsState
+    posteriors: Posterior
+
+
+@dataclasses.dataclass(frozen=True)
+class VariationalModels:
+    """Expectation-maximisation with normal posteriors of the models.
+
+    Args:
+        n_nodes: Gauss-Hermite nodes of the expectations over a logit.
+        is_correlated: dims may correlate (confirmatory models).
+        is_jittered: start elsewhere, by the key.
+        n_populations: populations of models, each with its own mean and covariance.
+        acceleration: past steps that Anderson acceleration looks at.
+    """
+
+    n_nodes: int = 7
+    is_correlated: bool = False
+    is_jittered: bool = False
+    n_populations: int = 1
+    acceleration: int = 5
+
+    name = "marginal-models"
+    objective_name = "elbo"
+    is_empirical = False
+
+    @property
+    def moving(self) -> Moving:
+        """What of the populations is estimated."""
+        return Moving(self.n_populations > 1 or self.is_correlated, False)
+
+    @functools.partial(jax.jit, static_argnums=(0, 2, 3))
+    def init(
+        self,
+        blocks: Blocks,
+        spec: ModelSpec,
+        priors: Priors,
+        key: jax.Array,
+        multiplicity: Float[Array, "blocks models"],
+        is_loading: Float[Array, "items dims"] | None = None,
+    ) -> VariationalState:
+        """Items from their means and covariances, posteriors after a few passes at these."""
+        model = ItemModel(spec, priors)
+        items = start_items(blocks, model, key, is_jittered=self.is_jittered, is_loading=is_loading)
+        dtype, dims = items.slope.dtype, spec.dims
+        unit = jnp.broadcast_to(jnp.eye(dims, dtype=dtype), (self.n_populations, dims, dims))
+        nothing = jnp.zeros((self.n_populations, 0), dtype)
+        populations = Populations(jnp.zeros((self.n_populations, dims), dtype), unit, nothing)
+        start = ModelsParameters(items, populations)
+        guarded = start_guarded(to_vector(model, start, self.moving), self.acceleration)
+        state = ModelsState(guarded, start, multiplicity, is_loading, spec, priors)
+
+        def renew(_: int, posteriors: Posterior) -> Posterior:
+            return self._pass(blocks, state, start, posteriors)[1]
+
+        posteriors = start_posteriors(blocks, dims, dtype)
+        posteriors = jax.lax.fori_loop(0, _FIRST_PASSES, renew, posteriors)
+        return VariationalState(state, posteriors)
+
+    def step(self, blocks: Blocks, state: VariationalState) -> tuple[VariationalState, StepInfo]:
+        """One pass, one Newton step of the items; accelerated and guarded by the bound."""
+        models, model = state.models, state.models.model
+        current = from_vector(model, models.start, models.guarded.current, self.moving)
+        found, posteriors = self._pass(blocks, models, current, state.posteriors)
+        objective = found.bound + jnp.sum(log_prior(model, current.items))
+        items = _stepped(model, current.items, found, models.is_loading)
+        populations = current.populations
+        if self.moving.any:
+            populations, items = update_populations(
+                populations, items, found.moments, self.is_correlated
+            )
+        vector = to_vector(model, ModelsParameters(items, populations), self.moving)
+        guarded, fell = advance_guarded(models.guarded, objective, vector, _RELATIVE_DROP)
+        change = largest_move(current.items, items)
+        advanced = dataclasses.replace(models, guarded=guarded)
+        return VariationalState(advanced, posteriors), StepInfo(objective, change, fell)
+
+    def finish(self, blocks: Blocks, state: VariationalState) -> ModelsEstimates:
+        """Estimates with their errors, each item's by the cross-product of its scores."""
+        models, model = state.models, state.models.model
+        parameters = from_vector(model, models.start, models.guarded.plain, self.moving)
+        found, posteriors, products = self._settled(blocks, models, parameters, state.posteriors)
+        information = np.asarray(products, np.float64) + prior_information(model, parameters.items)
+        loading = None if models.is_loading is None else np.asarray(models.is_loading)
+        errors = by_item(model, information, loading)
+        covariance = jnp.asarray(errors, parameters.items.slope.dtype)
+        return ModelsEstimates(
+            parameters.items,
+            covariance,
+            parameters.populations,
+            self._posteriors(blocks, parameters, posteriors, covariance),
+            found.bound,
+            "cross-product",
+        )
+
+    def _pass(
+        self, blocks: Blocks, models: ModelsState, current: ModelsParameters, posteriors: Posterior
+    ) -> tuple[VariationalPass, Posterior]:
+        return variational_pass(
+            blocks,
+            models.multiplicity,
+            current.items,
+            current.populations,
+            posteriors,
+            self.n_nodes,
+        )
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _settled(
+        self, blocks: Blocks, models: ModelsState, current: ModelsParameters, posteriors: Posterior
+    ) -> tuple[VariationalPass, Posterior, Array]:
+        found, posteriors = self._pass(blocks, models, current, posteriors)
+        products = score_products(
+            blocks,
+            models.multiplicity,
+            models.model,
+            current.items,
+            current.populations,
+            posteriors,
+            self.n_nodes,
+        )
+        return found, posteriors, products
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _posteriors(
+        self,
+        blocks: Blocks,
+        current: ModelsParameters,
+        posteriors: Posterior,
+        covariance: Float[Array, "items coordinates coordinates"],
+    ) -> ModelPosteriors:
+        return variational_posteriors(
+            blocks, current.items, covariance, current.populations, posteriors, self.n_nodes
+        )
+
+
+def _stepped(
+    model: ItemModel,
+    items: ItemParameters,
+    found: VariationalPass,
+    is_loading: Float[Array, "items dims"] | None,
+) -> ItemParameters:
+    """Slopes and intercepts by a Newton step; asymptotes in closed form, from the answers."""
+    family = "1pl" if model.spec.has_common_slope else "2pl"
+    core = ItemModel(
+        ModelSpec(family, model.spec.dims),
+        dataclasses.replace(model.priors, slope=model.priors.of_slopes(model.spec)),
+    )
+    without = ItemParameters(items.slope, items.intercept, None)
+    derivatives = on_log_scale(core, without, found.derivatives)
+    moved = step_items(core, without, derivatives, is_loading)
+    asymptotes = items.asymptotes
+    if asymptotes is not None and found.answers is not None:
+        asymptotes = update_asymptotes(asymptotes, found.answers, model.priors)
+    return ItemParameters(moved.slope, moved.intercept, asymptotes)
