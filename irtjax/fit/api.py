@@ -25,7 +25,7 @@ from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, items_mesh, place
 
-__all__ = ["ESTIMATORS", "ITEM_DISTRIBUTIONS", "check_settings", "fit"]
+__all__ = ["ESTIMATORS", "ITEM_DISTRIBUTIONS", "check_settings", "chosen_estimator", "fit"]
 
 ESTIMATORS = ("auto", "marginal-items")
 ITEM_DISTRIBUTIONS = ("normal", "mixture")
@@ -91,11 +91,7 @@ def fit(
     codes, cluster_names = (None, [""]) if clusters is None else data.groups(clusters)
     require_correct_compiler()
     started, compiled = time.perf_counter(), compile_seconds()
-    chosen = MarginalItems(
-        has_effects=group is not None,
-        n_components=components if item_distribution == "mixture" else 1,
-        n_nodes=next(nodes for most, nodes in _NODES if data.n_models < most),
-    )
+    chosen = chosen_estimator(data, group is not None, item_distribution, components)
     settings = {
         "family": spec.family,
         "dims": spec.dims,
@@ -140,6 +136,17 @@ def fit(
     for note in report["warnings"]:
         warnings.warn(note, IrtjaxWarning, stacklevel=2)
     return FitResult(data, spec, parameters, group, report)
+
+
+def chosen_estimator(
+    data: ResponseMatrix, has_effects: bool, item_distribution: str, components: int
+) -> MarginalItems:
+    """The estimator of `fit`, with its settings."""
+    return MarginalItems(
+        has_effects=has_effects,
+        n_components=components if item_distribution == "mixture" else 1,
+        n_nodes=next(nodes for most, nodes in _NODES if data.n_models < most),
+    )
 
 
 class _Saver:

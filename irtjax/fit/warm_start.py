@@ -1,0 +1,150 @@
+"""Fits of the same responses without some of them, from where the fit of all of them ended.
+
+A warm start takes over abilities, effects, item distributions and asymptotes. It never takes over
+the items' posteriors: they have seen the responses left out, and would hand them on.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.acceleration import empty_history
+from irtjax.fit.driver import Look, Status, all_finite, drive
+from irtjax.fit.item_pass import renew_items
+from irtjax.fit.marginal_items import MarginalItems, State
+from irtjax.fit.outer import OuterParameters, vector_form
+from irtjax.fit.placing import place_items
+from irtjax.fit.start import free_coordinates, model_accuracy
+from irtjax.model.pytree import pytree_dataclass
+
+__all__ = ["refit", "warm_state"]
+
+# Passes that bring the items near the abilities taken over: with one W2 takes a step more, a third
+# changes nothing.
+_ITEM_PASSES = 2
+# Steps of half the price (no bound, hence no guard and no acceleration) before the guarded loop.
+# W2 settles in 7; with 12 models the loop must take over anyway.
+_CHEAP_STEPS = 12
+# Half the loop's tolerance, so that a warm and a cold fit together stay within it.
+_TOLERANCE = Look.tolerance / 2
+
+
+@pytree_dataclass
+class _Settling:
+    """The state, its last two largest moves, the steps done, and whether all is finite."""
+
+    state: State
+    change: Float[Array, ""]
+    earlier: Float[Array, ""]
+    n_steps: Int[Array, ""]
+    is_finite: Bool[Array, ""]
+
+    @property
+    def is_settled(self) -> Bool[Array, ""]:
+        """Whether the way that is left, at the rate the moves shrink, is within the tolerance.
+
+        Plain steps converge linearly: the last ratio of two moves is the rate of the slowest part.
+        """
+        rate = self.change / self.earlier
+        left = self.change * rate / (1 - rate)
+        return (self.change == 0) | ((rate < 1) & (left < _TOLERANCE) & (self.n_steps > 1))
+
+
+def refit(
+    estimator: MarginalItems, blocks: Blocks, full: State, *, max_steps: int
+) -> tuple[State, Status, int]:
+    """Fit other responses of the same models and items, starting from a finished fit.
+
+    Cheap steps first; where they do not settle (few models, many dims), the guarded and
+    accelerated loop of every fit goes on from there.
+
+    Args:
+        estimator: of the finished fit.
+        blocks: the responses, blocked as those of the finished fit; the mesh is set by the caller.
+        full: last state of the finished fit.
+        max_steps: most steps.
+
+    Returns:
+        The last state, how it ended, and the number of steps.
+    """
+    start = warm_state(estimator, blocks, full)
+    settling = _settle(estimator, blocks, start, min(max_steps, _CHEAP_STEPS))
+    n_steps = int(settling.n_steps)
+    if bool(settling.is_settled):
+        return settling.state, Status.converged, n_steps
+    look = Look(max_steps=max_steps - n_steps)
+    state, progress = drive(estimator, blocks, settling.state, look=look)
+    return state, progress.status or Status.max_steps, n_steps + progress.n_steps
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def warm_state(estimator: MarginalItems, blocks: Blocks, full: State) -> State:
+    """First state of a fit: all but the items taken over from another, the items placed anew."""
+    is_scored = ~jnp.isnan(model_accuracy(blocks))
+    is_free = free_coordinates(full.spec)
+    outer = _without_unseen(full.outer, is_scored)
+    items = place_items(
+        blocks, outer, is_free=is_free, n_nodes=estimator.n_nodes, most_passes=_ITEM_PASSES
+    )
+    size = vector_form(outer, is_free)[0].shape[0]
+    return dataclasses.replace(
+        full,
+        outer=outer,
+        items=items,
+        plain=outer,
+        previous=outer,
+        history=empty_history(size, estimator.acceleration, outer.ability.dtype),
+        was_extrapolated=jnp.array(False),
+        bound=jnp.full_like(full.bound, -jnp.inf),
+        is_scored=is_scored,
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _settle(
+    estimator: MarginalItems, blocks: Blocks, start: State, most_steps: Int[Array, ""]
+) -> _Settling:
+    def more(now: _Settling) -> Bool[Array, ""]:
+        return (now.n_steps < most_steps) & ~now.is_settled & now.is_finite
+
+    def one(now: _Settling) -> _Settling:
+        new, change = _cheap_step(estimator, blocks, now.state)
+        is_finite = all_finite(new, now.state)
+        kept = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, now.state)
+        return _Settling(kept, change, now.change, now.n_steps + 1, is_finite)
+
+    unknown = jnp.full_like(start.bound, jnp.inf)
+    first = _Settling(start, unknown, unknown, jnp.zeros((), jnp.int32), jnp.array(True))
+    return jax.lax.while_loop(more, one, first)
+
+
+def _cheap_step(
+    estimator: MarginalItems, blocks: Blocks, state: State
+) -> tuple[State, Float[Array, ""]]:
+    """A plain step without the bound (but for the shares of a mixture), and the largest move."""
+    has_bound = state.items.share.shape[1] > 1
+    context = dataclasses.replace(estimator.context(state), bounds=has_bound)
+    result, items = renew_items(blocks, state.items, context)
+    moved, frame = estimator.move(state, result)
+    change = jnp.max(jnp.abs(moved.ability - state.outer.ability))
+    items = frame.apply_to_items(items, blocks.group)
+    new = dataclasses.replace(state, outer=moved, items=items, plain=moved, previous=moved)
+    return new, change
+
+
+def _without_unseen(outer: OuterParameters, is_scored: Bool[Array, " models"]) -> OuterParameters:
+    """Models without responses back at their prior."""
+    ability = jnp.where(is_scored[:, None], outer.ability, 0)
+    unit = jnp.eye(ability.shape[1], dtype=ability.dtype)
+    covariance = jnp.where(is_scored[:, None, None], outer.ability_covariance, unit)
+    effect, spread = outer.effect, outer.effect_spread
+    if effect is not None and spread is not None:
+        effect = jnp.where(is_scored[:, None], effect, 0)
+        spread = jnp.where(is_scored[:, None], spread, outer.effect_variance)
+    return dataclasses.replace(
+        outer, ability=ability, ability_covariance=covariance, effect=effect, effect_spread=spread
+    )
