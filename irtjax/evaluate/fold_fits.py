@@ -11,8 +11,9 @@ from jaxtyping import Array, Bool, Int, Num
 
 from irtjax.data.blocks import BlockLayout, Blocks, make_blocks
 from irtjax.data.responses import MISSING
+from irtjax.evaluate.fold_scores import FoldPrediction
 from irtjax.evaluate.folds import Folds
-from irtjax.fit.driver import Look, Status, drive
+from irtjax.fit.driver import Look, drive
 from irtjax.fit.item_pass import ItemPosteriors
 from irtjax.fit.marginal_items import MarginalItems, State
 from irtjax.fit.outer import OuterParameters
@@ -24,17 +25,7 @@ from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, items_mesh, place
 
-__all__ = ["FoldFits", "FoldPrediction", "block_folds"]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FoldPrediction:
-    """Probabilities of a fold's scored cells, in the order of `Folds.scored`, and the fit's end."""
-
-    fold: int
-    probability: np.ndarray
-    status: Status
-    n_steps: int
+__all__ = ["FoldFits", "block_folds"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,7 +83,7 @@ class FoldFits:
         group: Any = self.group if estimator.has_effects else np.zeros_like(self.group)
         known = PredictionParameters(outer.ability, outer.effect, group, *items, outer.asymptotes)
         probability = cell_probabilities(known, cells.model_index, cells.item_index)
-        return FoldPrediction(fold, probability, status, n_steps)
+        return FoldPrediction(fold, probability, status.name, n_steps)
 
     def _fitted_blocks(self, fold: int) -> Blocks:
         """The responses without what the fold leaves out; items left out whole do not count."""

@@ -1,5 +1,6 @@
 """Metrics of each fold, their means and standard errors, and the one-standard-error rule."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from irtjax.model.metrics import accuracy, log_loss
 
 __all__ = [
     "FOLD_METRICS",
+    "ModelSums",
     "fold_metrics",
     "mean_absolute_error",
     "one_standard_error",
@@ -25,16 +27,43 @@ FOLD_METRICS = ("accuracy", "mae", "log_loss", "spearman", "kendall")
 _FEWEST_RANKED = 3
 
 
-def fold_metrics(probability: np.ndarray, cells: Cells, n_models: int) -> dict[str, float]:
+@dataclasses.dataclass(frozen=True, eq=False)
+class ModelSums:
+    """Sums over scored cells by model: of weights, of predictions and of responses."""
+
+    weight: np.ndarray
+    predicted: np.ndarray
+    observed: np.ndarray
+
+    @classmethod
+    def of(cls, probability: np.ndarray, cells: Cells, n_models: int) -> "ModelSums":
+        """The sums over some cells."""
+        weight = cells.weight.astype(np.float64)
+        values = (weight, weight * probability, weight * cells.response)
+        return cls(*(np.bincount(cells.model_index, value, n_models) for value in values))
+
+    def __add__(self, other: "ModelSums") -> "ModelSums":
+        return ModelSums(
+            self.weight + other.weight,
+            self.predicted + other.predicted,
+            self.observed + other.observed,
+        )
+
+    def rank_correlations(self) -> tuple[float, float]:
+        """Spearman's rho and Kendall's tau-b of the models' mean predictions and responses."""
+        is_seen = self.weight > 0
+        weight = self.weight[is_seen]
+        return rank_correlations(self.predicted[is_seen] / weight, self.observed[is_seen] / weight)
+
+
+def fold_metrics(probability: np.ndarray, cells: Cells, sums: ModelSums) -> dict[str, float]:
     """Metrics of predictions of a fold's cells: `FOLD_METRICS` and `n`, the number of cells.
 
     `spearman` and `kendall` compare, over the models with scored cells, the mean prediction with
     the mean response: whether the models are ranked rightly on what was not seen.
     """
     y, w = cells.response, cells.weight
-    spearman, kendall = rank_correlations(
-        *(_model_means(value, cells, n_models) for value in (probability, y))
-    )
+    spearman, kendall = sums.rank_correlations()
     return {
         "accuracy": accuracy(probability, y, w),
         "mae": mean_absolute_error(probability, y, w),
@@ -63,15 +92,11 @@ def mean_absolute_error(
 
 
 def rank_correlations(predicted: np.ndarray, observed: np.ndarray) -> tuple[float, float]:
-    """Spearman's rho and Kendall's tau-b; NaN entries are left out.
-
-    NaN where fewer than three are left or all are equal on one side.
+    """Spearman's rho and Kendall's tau-b; NaN of fewer than three, or where a side is constant.
 
     >>> rank_correlations(np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.3, 0.4]))
     (1.0, 1.0)
     """
-    is_known = ~(np.isnan(predicted) | np.isnan(observed))
-    predicted, observed = predicted[is_known], observed[is_known]
     if len(predicted) < _FEWEST_RANKED or np.ptp(predicted) == 0 or np.ptp(observed) == 0:
         return float("nan"), float("nan")
     spearman = stats.spearmanr(predicted, observed).statistic
@@ -93,10 +118,10 @@ def summary(by_fold: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """
     grouped = by_fold.groupby(list(keys), sort=False, dropna=False)
     metrics = list(FOLD_METRICS)
-    mean, count = grouped[metrics].mean(), grouped[metrics].count()
+    count = grouped[metrics].count()
     error = grouped[metrics].std().div(count**0.5).add_suffix("_se")
     columns = [name for metric in metrics for name in (metric, f"{metric}_se")]
-    table = pd.concat([mean, error], axis=1)[columns]
+    table = pd.concat([grouped[metrics].mean(), error], axis=1)[columns]
     return table.assign(n=grouped["n"].sum()).reset_index()
 
 
@@ -115,11 +140,3 @@ def one_standard_error(loss: Mapping[int, float], error: Mapping[int, float]) ->
     """
     best = min(loss, key=lambda dims: (loss[dims], dims))
     return min(dims for dims in loss if loss[dims] <= loss[best] + error[best])
-
-
-def _model_means(value: np.ndarray, cells: Cells, n_models: int) -> np.ndarray:
-    """Weighted mean over the cells of each model, NaN without."""
-    weight = cells.weight.astype(np.float64)
-    total = np.bincount(cells.model_index, weight, n_models)
-    summed = np.bincount(cells.model_index, weight * value, n_models)
-    return np.divide(summed, total, out=np.full(n_models, np.nan), where=total > 0)

@@ -7,7 +7,7 @@ import numpy as np
 from irtjax.data.responses import MISSING, Cells, ResponseMatrix
 from irtjax.errors import InputError
 
-__all__ = ["OVER", "Folds", "make_folds"]
+__all__ = ["OVER", "Folds", "check_folds", "make_folds"]
 
 OVER = ("cells", "items", "models")
 
@@ -118,30 +118,44 @@ def make_folds(data: ResponseMatrix, over: str, n_folds: int, seed: int) -> Fold
     >>> [len(folds.scored(fold)) for fold in range(4)]
     [2, 2, 2, 2]
     """
-    if over not in OVER:
-        raise InputError(f"folds are over one of {', '.join(OVER)}, not {over!r}")
-    if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < _FEWEST_FOLDS:
-        raise InputError(f"folds must be a whole number of at least 2, not {n_folds!r}")
-    sizes = {"cells": data.n_responses, "items": data.n_items, "models": data.n_models}
-    if n_folds > sizes[over]:
-        raise InputError(
-            f"{n_folds:,} folds over {over} need at least {n_folds:,} {over}; there are "
-            f"{sizes[over]:,}; use fewer folds"
-        )
+    check_folds(data, over, n_folds)
+    size = _sizes(data)[over]
     rng = np.random.default_rng(seed)
-    fold_of = _dealt(rng, sizes[over], n_folds)
+    fold_of = _dealt(rng, size, n_folds)
     item, model = _observed(data)
     if over == "cells":
         return Folds(data, over, n_folds, _coded(data, item, model, 2 * fold_of + 1), fold_of, 0)
     unit = item if over == "items" else model
-    is_scored = _half(rng, unit, sizes[over])
+    is_scored = _half(rng, unit, size)
     if not is_scored.any():
         raise InputError(
             f"no {over[:-1]} has two responses, one to place it and one to score; use --over cells"
         )
-    n_unscored = sizes[over] - len(np.unique(unit[is_scored]))
+    n_unscored = size - len(np.unique(unit[is_scored]))
     code = 2 * fold_of[unit] + is_scored.astype(fold_of.dtype)
     return Folds(data, over, n_folds, _coded(data, item, model, code), fold_of, n_unscored)
+
+
+def check_folds(data: ResponseMatrix, over: str, n_folds: int) -> None:
+    """Refuse folds that cannot be dealt.
+
+    Raises:
+        InputError: an unknown `over`, fewer than two folds, more folds than there is to deal out.
+    """
+    if over not in OVER:
+        raise InputError(f"folds are over one of {', '.join(OVER)}, not {over!r}")
+    if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < _FEWEST_FOLDS:
+        raise InputError(f"folds must be a whole number of at least 2, not {n_folds!r}")
+    size = _sizes(data)[over]
+    if n_folds > size:
+        raise InputError(
+            f"{n_folds:,} folds over {over} need at least {n_folds:,} {over}; there are "
+            f"{size:,}; use fewer folds"
+        )
+
+
+def _sizes(data: ResponseMatrix) -> dict[str, int]:
+    return {"cells": data.n_responses, "items": data.n_items, "models": data.n_models}
 
 
 def _dealt(rng: np.random.Generator, size: int, n_folds: int) -> np.ndarray:
