@@ -117,6 +117,8 @@ def crossval(
 
     output = console(quiet=quiet)
     components = options.chosen_components(components, item_distribution)
+    chosen = dims or [1, 2, 3]
+    check_crossval(chosen, folds=folds, over=over, family=family)
     check_settings(estimator, item_distribution, components, max_steps)
     reader = {
         "format": format,
@@ -133,8 +135,6 @@ def crossval(
         "runs": runs,
     }
     parts = read_parts(responses, reader, holdout=None, test=None, seed=seed, output=output)
-    chosen = dims or [1, 2, 3]
-    check_crossval(parts.train, chosen, folds=folds, over=over, family=family)
     if not no_cache:
         use_compilation_cache()
     with shown_folds(len(chosen), folds, quiet=quiet) as on_fold:

@@ -137,9 +137,10 @@ def cross_validate(
     (1, ['fit', 'fit', 'model_mean', 'model_benchmark_mean', '1pl', '2pl'])
     """
     chosen = [dims] if isinstance(dims, int) else list(dims)
-    check_crossval(data, chosen, folds=folds, over=over, family=family, start=start)
+    check_crossval(chosen, folds=folds, over=over, family=family, start=start)
     check_settings(estimator, item_distribution, components, max_steps)
     check_seed(seed)
+    _check_data(data, chosen, folds, over, family)
     codes = None if group is None else data.groups(group)[0]
     benchmarks = benchmark_of_items(data, group)
     dealt = make_folds(data, over, folds, seed)
@@ -183,19 +184,12 @@ def cross_validate(
 
 
 def check_crossval(
-    data: ResponseMatrix,
-    dims: Sequence[int],
-    *,
-    folds: int,
-    over: str,
-    family: str,
-    start: str = "warm",
+    dims: Sequence[int], *, folds: int, over: str, family: str, start: str = "warm"
 ) -> None:
-    """Refuse what cannot be cross-validated, before anything is fitted.
+    """Refuse settings that are not known or out of range, before any data are read.
 
     Raises:
-        InputError: no dims, the same twice, more than the models left in a fold can carry, and
-            what `make_folds` and `fit` refuse.
+        InputError: one line says which and what is allowed.
     """
     if not dims:
         raise InputError("no dims to compare; name at least one, as in --dims 1 2 3")
@@ -203,12 +197,19 @@ def check_crossval(
     if repeated:
         raise InputError(f"dims {repeated[0]} is listed twice; name each number of dims once")
     for each in dims:
-        check_responses(data, ModelSpec(family, each))
-    check_folds(data, over, folds)
+        ModelSpec(family, each)
+    check_folds(over, folds)
     if start not in STARTS:
         raise InputError(f"start {start!r} is not known; use one of {', '.join(STARTS)}")
     if start == "cold" and over != "cells":
         raise InputError(f"a cold start cannot place the {over} left out; use start 'warm'")
+
+
+def _check_data(
+    data: ResponseMatrix, dims: Sequence[int], folds: int, over: str, family: str
+) -> None:
+    for each in dims:
+        check_responses(data, ModelSpec(family, each))
     n_left = data.n_models - -(-data.n_models // folds)
     if over == "models" and max(dims) >= n_left:
         raise InputError(

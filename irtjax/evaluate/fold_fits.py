@@ -54,12 +54,27 @@ class FoldFits:
             seed: of the first fit's start.
             max_steps: most steps of each fit.
         """
+        full = self.fitted(estimator, spec, priors, seed, max_steps)
+        for fold in range(self.folds.n_folds):
+            yield self.predicted(estimator, full, fold, max_steps)
+
+    def fitted(
+        self, estimator: MarginalItems, spec: ModelSpec, priors: Priors, seed: int, max_steps: int
+    ) -> State:
+        """Last state of the fit of all responses; arguments as `predictions`."""
         with jax.set_mesh(self.mesh):
             start = estimator.init(self.blocks, spec, priors, jax.random.key(seed))
-            full, _ = drive(estimator, self.blocks, start, look=Look(max_steps=max_steps))
-        for fold in range(self.folds.n_folds):
-            with jax.set_mesh(self.mesh):
-                yield self._predicted(estimator, full, fold, max_steps)
+            return drive(estimator, self.blocks, start, look=Look(max_steps=max_steps))[0]
+
+    def predicted(
+        self, estimator: MarginalItems, full: State, fold: int, max_steps: int
+    ) -> FoldPrediction:
+        """Fit one fold from where the fit of all responses ended, and predict its scored cells.
+
+        Given `full`, the predictions do not depend on the responses they are compared with.
+        """
+        with jax.set_mesh(self.mesh):
+            return self._predicted(estimator, full, fold, max_steps)
 
     def _predicted(
         self, estimator: MarginalItems, full: State, fold: int, max_steps: int

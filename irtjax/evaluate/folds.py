@@ -118,8 +118,8 @@ def make_folds(data: ResponseMatrix, over: str, n_folds: int, seed: int) -> Fold
     >>> [len(folds.scored(fold)) for fold in range(4)]
     [2, 2, 2, 2]
     """
-    check_folds(data, over, n_folds)
-    size = _sizes(data)[over]
+    check_folds(over, n_folds)
+    size = _size(data, over, n_folds)
     rng = np.random.default_rng(seed)
     fold_of = _dealt(rng, size, n_folds)
     item, model = _observed(data)
@@ -136,26 +136,27 @@ def make_folds(data: ResponseMatrix, over: str, n_folds: int, seed: int) -> Fold
     return Folds(data, over, n_folds, _coded(data, item, model, code), fold_of, n_unscored)
 
 
-def check_folds(data: ResponseMatrix, over: str, n_folds: int) -> None:
-    """Refuse folds that cannot be dealt.
+def check_folds(over: str, n_folds: int) -> None:
+    """Refuse folds of no kind, or fewer than two.
 
     Raises:
-        InputError: an unknown `over`, fewer than two folds, more folds than there is to deal out.
+        InputError: one line says which and what is allowed.
     """
     if over not in OVER:
         raise InputError(f"folds are over one of {', '.join(OVER)}, not {over!r}")
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < _FEWEST_FOLDS:
         raise InputError(f"folds must be a whole number of at least 2, not {n_folds!r}")
-    size = _sizes(data)[over]
+
+
+def _size(data: ResponseMatrix, over: str, n_folds: int) -> int:
+    """How many cells, items or models there are to deal out; at least one a fold."""
+    size = {"cells": data.n_responses, "items": data.n_items, "models": data.n_models}[over]
     if n_folds > size:
         raise InputError(
-            f"{n_folds:,} folds over {over} need at least {n_folds:,} {over}; there are "
-            f"{size:,}; use fewer folds"
+            f"{n_folds:,} folds over {over} need at least {n_folds:,} {over}; there are {size:,}; "
+            "use fewer folds"
         )
-
-
-def _sizes(data: ResponseMatrix) -> dict[str, int]:
-    return {"cells": data.n_responses, "items": data.n_items, "models": data.n_models}
+    return size
 
 
 def _dealt(rng: np.random.Generator, size: int, n_folds: int) -> np.ndarray:
