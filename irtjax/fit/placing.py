@@ -24,8 +24,9 @@ _T = TypeVar("_T")
 
 # Newton's iteration from a start without any knowledge takes 4 to 8 passes.
 _MOST_PASSES = 50
-# In slopes, logits and standard deviations of ability: far below any standard error.
-_TOLERANCE = 1e-5
+# Placed when nothing moves by more than this power of the rounding, in slopes, logits and standard
+# deviations of ability: 1e-5 in float32, 1e-11 in float64.
+_STILL = 0.7
 
 
 def _context(outer: OuterParameters, is_free: tuple[bool, ...], n_nodes: int) -> PassContext:
@@ -45,9 +46,11 @@ def _context(outer: OuterParameters, is_free: tuple[bool, ...], n_nodes: int) ->
 def _until_still(step: Callable[[_T], tuple[_T, Array]], start: _T, most: int, like: Array) -> _T:
     """Repeat a step, which also returns its largest move, until that is within the tolerance."""
 
+    tolerance = float(jnp.finfo(like.dtype).eps) ** _STILL
+
     def more(now: tuple[_T, Array, Array]) -> Array:
         _, moved, count = now
-        return (moved > _TOLERANCE) & (count < most)
+        return (moved > tolerance) & (count < most)
 
     def again(now: tuple[_T, Array, Array]) -> tuple[_T, Array, Array]:
         value, moved = step(now[0])
@@ -69,7 +72,7 @@ def place_items(
     """Posteriors of items given the models' abilities and effects and the items' distribution.
 
     Newton's iteration of DESIGN 4.1 from the prior's slopes and the logit of the mean response,
-    until no coordinate moves by more than 1e-5. An item without responses gets its prior.
+    until nothing moves. An item without responses gets its prior.
 
     Args:
         blocks: responses of the known models to the items; the items mesh is set by the caller.
@@ -108,7 +111,7 @@ def place_models(
     """Normal posteriors of models' abilities and effects given the items' posteriors.
 
     The models' steps of the fit (Newton, abilities and effects together, prior N(0, I) and
-    N(0, tau^2)) from 0, until no ability moves by more than 1e-5. A model without responses gets
+    N(0, tau^2)) from 0, until nothing moves. A model without responses gets
     its prior.
 
     Args:
@@ -138,7 +141,12 @@ def place_models(
             effect=effect,
             effect_spread=effect_spreads(result, variance),
         )
-        return placed, jnp.max(jnp.abs(ability - models.ability))
+        moves = jax.tree.map(
+            lambda new, old: jnp.max(jnp.abs(new - old)),
+            (ability, effect),
+            (models.ability, models.effect),
+        )
+        return placed, jnp.max(jnp.stack(jax.tree.leaves(moves)))
 
     return _until_still(step, _unknown_models(outer, blocks.n_models), most_passes, outer.ability)
 

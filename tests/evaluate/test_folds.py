@@ -31,11 +31,12 @@ def test_folds_partition_the_cells(data, over, n_folds, seed):
     n_units = {"cells": data.n_responses, "items": data.n_items, "models": data.n_models}[over]
     if n_units < n_folds:
         return
-    try:
-        folds = make_folds(data, over, n_folds, seed)
-    except InputError as error:
-        assert "has two responses" in str(error)
+    of_unit = np.bincount(data.cells().model_index if over == "models" else data.cells().item_index)
+    if over != "cells" and of_unit.max() < 2:
+        with pytest.raises(InputError, match="has two responses"):
+            make_folds(data, over, n_folds, seed)
         return
+    folds = make_folds(data, over, n_folds, seed)
     everything = keys(data.cells())
     scored = [keys(folds.scored(k)) for k in range(n_folds)]
     assert sum(map(len, scored)) == len(set().union(*scored))

@@ -16,8 +16,7 @@ from tests.tolerances import close
 TAU_SQUARED = 0.3
 SIZE = {"n_models": 14, "n_items": 20, "dims": 2, "n_groups": 2, "is_uncertain": True}
 KINDS = {
-    "2pl": {},
-    "weights": {"is_weighted": True, "is_fractional": True},
+    "2pl": {"is_weighted": True, "is_fractional": True},
     "mixture": {"n_components": 2},
     "1pl": {"dims": 1, "is_free": (False, True), "has_effects": False},
 }
