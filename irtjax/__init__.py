@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from irtjax.data.splits import holdout
     from irtjax.data.tables import lsat6, lsat7
     from irtjax.errors import InputError, IrtjaxWarning
+    from irtjax.evaluate.crossval import CrossValidation, cross_validate
     from irtjax.evaluate.heldout import evaluate_heldout
     from irtjax.fit.api import fit
     from irtjax.fit.checkpoints import Checkpoints
@@ -31,12 +32,14 @@ __version__ = importlib.metadata.version("irtjax")
 __all__ = [
     "Cells",
     "Checkpoints",
+    "CrossValidation",
     "FitResult",
     "InputError",
     "IrtjaxWarning",
     "ModelSpec",
     "Priors",
     "ResponseMatrix",
+    "cross_validate",
     "evaluate_heldout",
     "fit",
     "holdout",
@@ -51,12 +54,14 @@ __all__ = [
 _HOMES = {
     "Cells": "irtjax.data.responses",
     "Checkpoints": "irtjax.fit.checkpoints",
+    "CrossValidation": "irtjax.evaluate.crossval",
     "FitResult": "irtjax.fit.result",
     "InputError": "irtjax.errors",
     "IrtjaxWarning": "irtjax.errors",
     "ModelSpec": "irtjax.model.spec",
     "Priors": "irtjax.model.priors",
     "ResponseMatrix": "irtjax.data.responses",
+    "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "fit": "irtjax.fit.api",
     "holdout": "irtjax.data.splits",

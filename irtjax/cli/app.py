@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from irtjax.cli.console import print_error, shown_warnings
+from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
 from irtjax.cli.fit import fit
 from irtjax.cli.predict import predict
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 for command in (fit, predict, simulate, demo):
     app.command(name=command.__name__)(command)
+app.command(name="crossval", cls=CrossvalCommand)(crossval)
 
 
 @app.callback(invoke_without_command=True)

@@ -13,12 +13,10 @@ from irtjax.cli.progress import shown_progress
 from irtjax.cli.responses import read_parts, tested
 from irtjax.cli.run_folder import RunFolder
 from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
-from irtjax.errors import InputError
 
 __all__ = ["fit"]
 
 _STRICT = 3
-_COMPONENTS = 4
 _MODEL = "Model"
 _HELDOUT = "Held-out responses"
 
@@ -38,37 +36,10 @@ def fit(
     ],
     family: options.Family = "2pl",
     dims: options.Dims = 1,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Item column (say, benchmark) for model x benchmark effects and one item "
-            "distribution a benchmark.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    estimator: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_MODEL,
-            help="marginal-items (few models, many items), marginal-models (many models, few "
-            "items), or auto, which picks by shape.",
-        ),
-    ] = "auto",
-    item_distribution: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Distribution of item parameters: normal, or mixture (predicts better with few "
-            "models, takes longer).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "normal",
-    components: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Normals of a mixture; 4 without.", rich_help_panel=_MODEL),
-    ] = None,
+    group: options.Group = None,
+    estimator: options.Estimator = "auto",
+    item_distribution: options.ItemDistribution = "normal",
+    components: options.Components = None,
     model_group: Annotated[
         str | None,
         typer.Option(
@@ -123,9 +94,7 @@ def fit(
             "--no-priors", help="All of these off: maximum likelihood.", rich_help_panel=_MODEL
         ),
     ] = False,
-    max_steps: Annotated[
-        int, typer.Option(metavar="N", help="Most steps.", rich_help_panel=_MODEL)
-    ] = 1000,
+    max_steps: options.MaxSteps = 1000,
     seed: options.Seed = 0,
     holdout: Annotated[
         float | None,
@@ -194,9 +163,7 @@ def fit(
     output = console(quiet=quiet)
     run = RunFolder(out, force=force, resume=resume)
     spec = ModelSpec(family, dims)
-    if components is not None and item_distribution != "mixture":
-        raise InputError("--components belongs to --item-distribution mixture; add it or drop this")
-    components = _COMPONENTS if components is None else components
+    components = options.chosen_components(components, item_distribution)
     settings = FitSettings(
         group=group,
         model_group=model_group,

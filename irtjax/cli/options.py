@@ -4,17 +4,24 @@ from typing import Annotated
 
 import typer
 
+from irtjax.errors import InputError
+
 __all__ = [
+    "Components",
     "Dims",
     "Duplicates",
+    "Estimator",
     "Family",
     "Filter",
     "Force",
     "Format",
     "Fractional",
+    "Group",
     "IdColumn",
     "ItemColumn",
+    "ItemDistribution",
     "ItemsInRows",
+    "MaxSteps",
     "Metric",
     "ModelColumn",
     "NoCache",
@@ -23,10 +30,12 @@ __all__ = [
     "ResponseColumn",
     "Runs",
     "Seed",
+    "chosen_components",
 ]
 
 _MODEL = "Model"
 _READING = "Reading the responses"
+_N_COMPONENTS = 4
 
 Family = Annotated[
     str,
@@ -39,6 +48,40 @@ Family = Annotated[
 Dims = Annotated[
     int,
     typer.Option(metavar="N", help="Number of abilities (latent dims).", rich_help_panel=_MODEL),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Item column (say, benchmark) for model x benchmark effects and one item "
+        "distribution a benchmark.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Estimator = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=_MODEL,
+        help="marginal-items (few models, many items), marginal-models (many models, few items), "
+        "or auto, which picks by shape.",
+    ),
+]
+ItemDistribution = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Distribution of item parameters: normal, or mixture (predicts better with few "
+        "models, takes longer).",
+        rich_help_panel=_MODEL,
+    ),
+]
+Components = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Normals of a mixture; 4 without.", rich_help_panel=_MODEL),
+]
+MaxSteps = Annotated[
+    int, typer.Option(metavar="N", help="Most steps of a fit.", rich_help_panel=_MODEL)
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of everything that is random.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
@@ -129,3 +172,14 @@ Runs = Annotated[
         rich_help_panel=_READING,
     ),
 ]
+
+
+def chosen_components(components: int | None, item_distribution: str) -> int:
+    """The number of normals of a mixture that `--components` asks for.
+
+    Raises:
+        InputError: asked for without a mixture.
+    """
+    if components is not None and item_distribution != "mixture":
+        raise InputError("--components belongs to --item-distribution mixture; add it or drop this")
+    return _N_COMPONENTS if components is None else components

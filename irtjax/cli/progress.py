@@ -1,4 +1,4 @@
-"""The progress bar of a fit."""
+"""The progress bars of a fit and of cross-validation."""
 
 import contextlib
 import math
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from irtjax.fit.driver import Progress
 
-__all__ = ["shown_progress"]
+__all__ = ["shown_folds", "shown_progress"]
 
 
 @contextlib.contextmanager
@@ -55,3 +55,39 @@ def _share_of_way(change: tuple[float, ...], tolerance: float) -> float:
     if not first > tolerance:
         return 1.0
     return min(math.log(first / max(least, tolerance)) / math.log(first / tolerance), 1.0)
+
+
+@contextlib.contextmanager
+def shown_folds(
+    n_fits: int, n_folds: int, *, quiet: bool
+) -> "Iterator[Callable[[str, int | None, int], None] | None]":
+    """Show how cross-validation proceeds, on stderr where that is a terminal.
+
+    Args:
+        n_fits: numbers of dims to compare; the 2PL may come on top.
+        n_folds: folds of each.
+        quiet: show nothing.
+
+    Yields:
+        What `irtjax.cross_validate` takes as `on_fold`; None where nothing is shown.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bar
+    from rich.console import Console
+
+    columns = (
+        bar.SpinnerColumn(),
+        bar.TextColumn("{task.description}"),
+        bar.BarColumn(),
+        bar.TimeElapsedColumn(),
+    )
+    with bar.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("all responses", total=(n_fits + 1) * n_folds)
+
+        def on_fold(predictor: str, dims: int | None, fold: int) -> None:
+            shown.advance(task)
+            shown.update(task, description=f"{predictor}, dims {dims}: fold {fold + 1}")
+
+        yield on_fold

@@ -12,7 +12,7 @@ from irtjax.evaluate.baselines import predict_baselines
 from irtjax.fit.result import FitResult
 from irtjax.model.metrics import all_metrics
 
-__all__ = ["evaluate_heldout", "heldout_table", "with_heldout"]
+__all__ = ["benchmark_of_items", "evaluate_heldout", "heldout_table", "with_heldout"]
 
 _BENCHMARK = "benchmark"
 
@@ -60,7 +60,7 @@ def evaluate_heldout(
     >>> heldout["n"], list(heldout["baselines"])
     (600, ['model_mean', 'model_benchmark_mean', '1pl'])
     """
-    group = _benchmark_of_items(fit.data, group_column or fit.group)
+    group = benchmark_of_items(fit.data, group_column or fit.group)
     baselines = predict_baselines(fit.data, cells, group)
     model = fit.predict_cells(cells.model_index, cells.item_index)
     return {
@@ -108,7 +108,8 @@ def heldout_table(
     return table
 
 
-def _benchmark_of_items(data: ResponseMatrix, column: str | None) -> np.ndarray | None:
+def benchmark_of_items(data: ResponseMatrix, column: str | None) -> np.ndarray | None:
+    """Benchmark code of each item by a column, or by `benchmark` where each item has one."""
     if column is not None:
         return data.groups(column)[0]
     if _BENCHMARK not in data.item_metadata or data.item_metadata[_BENCHMARK].isna().any():

@@ -16,7 +16,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.fit.estimator import Estimator, StepInfo
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["Look", "Progress", "Status", "Trace", "drive"]
+__all__ = ["Look", "Progress", "Status", "Trace", "all_finite", "drive"]
 
 
 class Status(enum.Enum):
@@ -158,7 +158,7 @@ def advance(
 
     def one(carry: _Advance) -> _Advance:
         new, info = estimator.step(blocks, carry.state)
-        is_finite = _all_finite(new, carry.state) & jnp.isfinite(info.objective)
+        is_finite = all_finite(new, carry.state) & jnp.isfinite(info.objective)
         kept = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, carry.state)
         filled = jax.tree.map(lambda row, value: row.at[carry.n_done].set(value), carry.info, info)
         return _Advance(kept, filled, carry.n_done + is_finite.astype(jnp.int32), is_finite)
@@ -169,7 +169,8 @@ def advance(
     return jax.lax.while_loop(more, one, start)
 
 
-def _all_finite(new: Any, old: Any) -> Bool[Array, ""]:
+def all_finite(new: Any, old: Any) -> Bool[Array, ""]:
+    """Whether every number of the new tree is finite, or infinite as in the old one."""
     return jnp.all(jnp.stack(jax.tree.leaves(jax.tree.map(_is_valid, new, old))))
 
 

@@ -53,7 +53,11 @@ class ItemPosteriors:
 
 @pytree_dataclass
 class PassContext:
-    """What a pass holds fixed, in the form the blocks use."""
+    """What a pass holds fixed, in the form the blocks use, and what it computes.
+
+    Without `renews` the items stay as they are: only the statistics are summed. Without `bounds`
+    the bound is 0, and shares of components stay: a pass then takes half the time.
+    """
 
     design: Float[Array, "models coordinates"]
     effect: Float[Array, "models groups"] | None
@@ -66,6 +70,8 @@ class PassContext:
     n_nodes: int = static_field()
     spread: Float[Array, "models pairs"] | None = None
     effect_spread: Float[Array, "models groups"] | None = None
+    renews: bool = static_field(default=True)
+    bounds: bool = static_field(default=True)
 
 
 @pytree_dataclass
@@ -171,8 +177,11 @@ def _renew_block(
 
     def renew(component: tuple[ItemPrior, Posterior]) -> tuple[Posterior, Array]:
         prior, posterior = component
-        renewed = update_posterior(view.data, fixed, prior, posterior)
-        return renewed, evidence(view.data, fixed, prior, renewed)
+        if context.renews:
+            posterior = update_posterior(view.data, fixed, prior, posterior)
+        if not context.bounds:
+            return posterior, jnp.zeros_like(posterior.mean[0])
+        return posterior, evidence(view.data, fixed, prior, posterior)
 
     def summed(component: tuple[ItemPrior, Posterior, Array]) -> tuple:
         prior, posterior, share = component
@@ -186,8 +195,10 @@ def _renew_block(
 
     renewed, bounds = _each(renew, (priors, Posterior(old.mean, old.covariance)))
     bounds = bounds + context.log_weight[:, prior_group(view.group, context.log_weight)]
-    share = jax.nn.softmax(bounds, axis=0)
-    bound = jnp.sum(jnp.where(view.is_item, jax.nn.logsumexp(bounds, axis=0), 0))
+    share, bound = old.share, jnp.zeros((), bounds.dtype)
+    if context.bounds:
+        share = jax.nn.softmax(bounds, axis=0)
+        bound = jnp.sum(jnp.where(view.is_item, jax.nn.logsumexp(bounds, axis=0), 0))
     models, effects, moments = _each(summed, (priors, renewed, share))
     models, effects = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), (models, effects))
     # Slots, and then groups, are the first axis of what is summed by group.

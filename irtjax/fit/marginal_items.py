@@ -176,7 +176,7 @@ class MarginalItems:
         self, state: State, result: PassResult, items: ItemPosteriors, bound: Float[Array, ""]
     ) -> tuple[State, FrameChange]:
         """The next state when the bound did not fall (items still in the old frame)."""
-        moved, frame = self._move(state, result)
+        moved, frame = self.move(state, result)
         is_free = free_coordinates(state.spec)
         old, _ = vector_form(state.outer, is_free)
         plain, back = vector_form(moved, is_free)
@@ -255,7 +255,7 @@ class MarginalItems:
             outer.effect_spread,
         )
 
-    def _move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
+    def move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
         """All parameters but the items after one step, and the change of frame with it."""
         outer, priors = state.outer, state.priors
         moments = result.moments if self.has_effects else _pooled(result.moments)

@@ -13,7 +13,7 @@ def test_version(irtjax):
     assert irtjax("--version").out == f"irtjax {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "simulate", "demo"])
+@pytest.mark.parametrize("command", ["fit", "crossval", "predict", "simulate", "demo"])
 def test_help_of_a_command_shows_an_example(irtjax, command):
     outcome = irtjax(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
@@ -24,7 +24,7 @@ def test_help_of_a_command_shows_an_example(irtjax, command):
 def test_help(irtjax, arguments):
     outcome = irtjax(*arguments)
     assert (outcome.code, outcome.err) == (0, "")
-    for text in ("Example: irtjax fit ", "predict", "simulate", "demo", "--version"):
+    for text in ("Example: irtjax fit ", "crossval", "predict", "simulate", "demo", "--version"):
         assert text in outcome.out
 
 

@@ -1,0 +1,290 @@
+"""k-fold cross-validation over cells, items or models, and the number of dims it chooses."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import pandas as pd
+
+from irtjax.compiler_check import require_correct_compiler
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError, IrtjaxWarning
+from irtjax.evaluate.fold_fits import block_folds
+from irtjax.evaluate.fold_metrics import one_standard_error, summary
+from irtjax.evaluate.fold_scores import FoldPrediction, Scores, baseline_scores, score_folds
+from irtjax.evaluate.folds import Folds, check_folds, make_folds
+from irtjax.evaluate.heldout import benchmark_of_items
+from irtjax.fit.api import fit
+from irtjax.fit.marginal_items import MarginalItems
+from irtjax.fit.routes import choose_route
+from irtjax.fit.settings import FitSettings
+from irtjax.fit.validation import check_responses
+from irtjax.model.priors import Priors
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["FIT", "RULE", "STARTS", "CrossValidation", "check_crossval", "cross_validate"]
+
+FIT = "fit"
+RULE = "fewest dims whose log-loss is within one standard error of the lowest"
+STARTS = ("warm", "cold")
+
+_TWO_PL = "2pl"
+_KEYS = ("dims", "predictor")
+
+OnFold = Callable[[str, int | None, int], None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """What cross-validation found.
+
+    Attributes:
+        table: a row for each predictor: `dims` (missing for baselines without), `predictor`
+            (`fit`, or a baseline: `model_mean`, `model_benchmark_mean`, `1pl`, `2pl`), means over
+            the folds and their standard errors (`_se`) of `accuracy`, `mae`, `log_loss`,
+            `spearman` and `kendall` (`irtjax.evaluate.fold_metrics`), `n` scored cells, and
+            `spearman_pooled`, `kendall_pooled`, of the models' means over all folds.
+        by_fold: the metrics of each fold, and how its fit ended (`status`, `n_steps`).
+        chosen_dims: the number of dims by the one-standard-error rule.
+        settings: what was asked for, and of which data.
+        notes: sentences on what was counted and not refused.
+    """
+
+    table: pd.DataFrame
+    by_fold: pd.DataFrame
+    chosen_dims: int
+    settings: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in what JSON can hold; undefined numbers are None."""
+        return {
+            **self.settings,
+            "chosen_dims": self.chosen_dims,
+            "rule": RULE,
+            "table": _records(self.table),
+            "by_fold": _records(self.by_fold),
+            "notes": list(self.notes),
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class _Setting:
+    """A fit to compare: name, model, and settings of the fit."""
+
+    predictor: str
+    spec: ModelSpec
+    fit: FitSettings
+
+
+def cross_validate(
+    data: ResponseMatrix,
+    dims: int | Sequence[int] = (1, 2, 3),
+    *,
+    folds: int = 10,
+    over: str = "cells",
+    family: str = "2pl",
+    group: str | None = None,
+    estimator: str = "auto",
+    item_distribution: str = "normal",
+    components: int = 4,
+    priors: Priors | None = None,
+    seed: int = 0,
+    max_steps: int = 1000,
+    start: str = "warm",
+    devices: Sequence[jax.Device] | None = None,
+    on_fold: OnFold | None = None,
+) -> CrossValidation:
+    """Predict each fold's responses by fits that have not seen them, beside baselines.
+
+    Over items (models), half of the cells of each that a fold leaves out place it given the fold's
+    fit, which it does not change, and the rest is scored; the baselines learn from all but the
+    scored cells.
+
+    Args:
+        data: models x items, missing cells allowed.
+        dims: numbers of dims to compare.
+        folds: number of folds.
+        over: what is dealt out to the folds: `cells`, `items` or `models`.
+        family: of the fits, as `ModelSpec`.
+        group: item metadata column of benchmark effects and distributions, as `irtjax.fit`; the
+            model x benchmark mean without takes the column `benchmark` where every item has one.
+        estimator: as `irtjax.fit`; over items and models only `marginal-items` can place what was
+            left out, and `auto` is that.
+        item_distribution: as `irtjax.fit`.
+        components: as `irtjax.fit`.
+        priors: as `irtjax.fit`.
+        seed: of the folds, and of what is random in a fit.
+        max_steps: most steps of a fit.
+        start: `warm` starts each fold where the fit of all responses ended: from abilities,
+            effects, item distributions and asymptotes, never from the items' posteriors. `cold`
+            starts each anew: several times the work, abilities the same to 1e-4; over cells only.
+            Other estimators than `marginal-items` always start cold.
+        devices: as `irtjax.fit`.
+        on_fold: called with the predictor, its dims and the fold, after each fit of a fold.
+
+    Returns:
+        The table, the values of each fold, and the chosen number of dims. Warns (`IrtjaxWarning`)
+        of fits that did not converge, and of items or models with nothing to score.
+
+    Raises:
+        InputError: data or settings that cannot be used; one line says why.
+
+    >>> import irtjax as ij
+    >>> data = ij.simulate(ij.ModelSpec(), n_models=30, n_items=60).data
+    >>> found = cross_validate(data, [1, 2], folds=3)
+    >>> found.chosen_dims, found.table["predictor"].tolist()
+    (1, ['fit', 'fit', 'model_mean', 'model_benchmark_mean', '1pl', '2pl'])
+    """
+    chosen = [dims] if isinstance(dims, int) else list(dims)
+    check_crossval(chosen, folds=folds, over=over, family=family, start=start)
+    if over != "cells" and estimator == "auto":
+        estimator = MarginalItems.name
+    asked_fit = FitSettings(
+        group=group,
+        estimator=estimator,
+        item_distribution=item_distribution,
+        components=components,
+        seed=seed,
+        max_steps=max_steps,
+    )
+    if over != "cells" and estimator != MarginalItems.name:
+        raise InputError(
+            f"estimator {estimator} cannot place the {over} left out; use marginal-items, or folds "
+            "over cells"
+        )
+    _check_data(data, chosen, folds, over, family)
+    codes = None if group is None else data.groups(group)[0]
+    benchmarks = benchmark_of_items(data, group)
+    dealt = make_folds(data, over, folds, seed)
+    require_correct_compiler()
+    priors = priors or Priors()
+    blocked = block_folds(dealt, codes, devices) if start == "warm" else None
+
+    def scored(setting: _Setting) -> Scores:
+        route, _ = choose_route(data, setting.spec, priors, setting.fit)
+        if blocked is not None and isinstance(route.estimator, MarginalItems):
+            found = blocked.predictions(route.estimator, setting.spec, priors, seed, max_steps)
+        else:
+            found = _cold(dealt, setting, priors, devices)
+        return score_folds(dealt, setting.predictor, setting.spec.dims, found, on_fold)
+
+    settings = [_Setting(FIT, ModelSpec(family, each), asked_fit) for each in chosen]
+    scores = {setting: scored(setting) for setting in settings}
+    plain = FitSettings(estimator=estimator, seed=seed, max_steps=max_steps)
+    two_pl = _Setting(FIT, ModelSpec(_TWO_PL, 1), plain)
+    same = scores.get(two_pl) or scored(dataclasses.replace(two_pl, predictor=_TWO_PL))
+    everything = [
+        *scores.values(),
+        *baseline_scores(dealt, benchmarks),
+        dataclasses.replace(same, predictor=_TWO_PL),
+    ]
+    asked = {
+        "over": over,
+        "folds": folds,
+        "seed": seed,
+        "dims": chosen,
+        "family": settings[0].spec.family,
+        "group": group,
+        "estimator": estimator,
+        "item_distribution": item_distribution,
+        "components": components if item_distribution == "mixture" else 1,
+        "start": start,
+    }
+    return _found(dealt, everything, asked)
+
+
+def check_crossval(
+    dims: Sequence[int], *, folds: int, over: str, family: str, start: str = "warm"
+) -> None:
+    """Refuse settings that are not known or out of range, before any data are read.
+
+    Raises:
+        InputError: one line says which and what is allowed.
+    """
+    if not dims:
+        raise InputError("no dims to compare; name at least one, as in --dims 1 2 3")
+    repeated = [each for k, each in enumerate(dims) if each in dims[:k]]
+    if repeated:
+        raise InputError(f"dims {repeated[0]} is listed twice; name each number of dims once")
+    for each in dims:
+        ModelSpec(family, each)
+    check_folds(over, folds)
+    if start not in STARTS:
+        raise InputError(f"start {start!r} is not known; use one of {', '.join(STARTS)}")
+    if start == "cold" and over != "cells":
+        raise InputError(f"a cold start cannot place the {over} left out; use start 'warm'")
+
+
+def _check_data(
+    data: ResponseMatrix, dims: Sequence[int], folds: int, over: str, family: str
+) -> None:
+    for each in dims:
+        check_responses(data, ModelSpec(family, each))
+    n_left = data.n_models - -(-data.n_models // folds)
+    if over == "models" and max(dims) >= n_left:
+        raise InputError(
+            f"{max(dims)} dims need more than {max(dims)} models; with {folds} folds over models "
+            f"{n_left} of {data.n_models} are left in a fold; use fewer dims or more folds"
+        )
+
+
+def _cold(
+    dealt: Folds, setting: _Setting, priors: Priors, devices: Sequence[jax.Device] | None
+) -> Iterator[FoldPrediction]:
+    for fold in range(dealt.n_folds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IrtjaxWarning)  # reported once for all folds
+            result = fit(
+                dealt.fitted(fold),
+                setting.spec,
+                **dataclasses.asdict(setting.fit),
+                priors=priors,
+                devices=devices,
+            )
+        cells = dealt.scored(fold)
+        probability = result.predict_cells(cells.model_index, cells.item_index)
+        yield FoldPrediction(fold, probability, result.status, result.report["n_steps"])
+
+
+def _found(dealt: Folds, scores: Sequence[Scores], asked: dict[str, Any]) -> CrossValidation:
+    by_fold = pd.DataFrame([row for each in scores for row in each.rows()])
+    by_fold = by_fold.astype({"dims": "Int64", "n_steps": "Int64"})
+    table = summary(by_fold, _KEYS)
+    table = pd.concat([table, pd.DataFrame([each.pooled() for each in scores])], axis=1)
+    fits = table[table["predictor"] == FIT]
+    dims = [int(each) for each in fits["dims"]]
+    loss, error = (dict(zip(dims, fits[name], strict=True)) for name in ("log_loss", "log_loss_se"))
+    data = dealt.data
+    settings = {
+        "inputs": [{"path": path, "sha256": digest} for path, digest in data.provenance.files],
+        "n_models": data.n_models,
+        "n_items": data.n_items,
+        "n_responses": data.n_responses,
+        **asked,
+    }
+    notes = tuple(_notes(dealt, by_fold))
+    for note in notes:
+        warnings.warn(note, IrtjaxWarning, stacklevel=3)
+    return CrossValidation(table, by_fold, one_standard_error(loss, error), settings, notes)
+
+
+def _notes(dealt: Folds, by_fold: pd.DataFrame) -> Iterator[str]:
+    if dealt.n_unscored:
+        noun = dealt.over if dealt.n_unscored > 1 else dealt.over[:-1]
+        yield (
+            f"{dealt.n_unscored:,} {noun} with fewer than two responses: one places it, nothing is "
+            "left to score"
+        )
+    ended = by_fold[by_fold["status"].notna() & (by_fold["status"] != "converged")]
+    for (dims, predictor, status), rows in ended.groupby(["dims", "predictor", "status"]):
+        yield f"{len(rows)} of {dealt.n_folds} folds of {predictor} at dims {dims}: {status}"
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(name): None if pd.isna(value) else value for name, value in row.items()}
+        for row in table.astype(object).to_dict(orient="records")
+    ]
