@@ -26,6 +26,7 @@ from irtjax.fit.cell_index import (
     to_cells,
     total_over_models,
 )
+from irtjax.fit.expectations import expected_logistic, expected_softplus
 from irtjax.fit.packed import (
     pair_index,
     positive_definite_inverse,
@@ -151,12 +152,16 @@ def logit_moments(
 def expected_cells(data: BlockData, fixed: FixedSide, posterior: Posterior) -> CellDerivatives:
     """Expected derivatives of every cell's log-likelihood under the posterior, times its weight."""
     mean, variance = logit_moments(fixed, posterior)
-    expected = normal_expectation(
-        lambda logit: cell_derivatives(logit, data.response, _at_lanes(fixed)),
-        mean,
-        variance,
-        fixed.n_nodes,
-    )
+    if fixed.asymptotes is None:
+        known, curvature = expected_logistic(mean, variance, fixed.n_nodes)
+        expected = CellDerivatives(data.response - known, curvature, None, None)
+    else:
+        expected = normal_expectation(
+            lambda logit: cell_derivatives(logit, data.response, _at_lanes(fixed)),
+            mean,
+            variance,
+            fixed.n_nodes,
+        )
     weighted = jax.tree.map(lambda value: data.weight * value, expected)
     # Of sparse blocks every sum is a loop of its own, into which the compiler would copy the
     # expectations (a matrix product takes no such copy).
@@ -168,12 +173,16 @@ def evidence(
 ) -> Float[Array, " items"]:
     """Each item's part of the evidence bound: expected log-likelihood minus KL to the prior."""
     mean, variance = logit_moments(fixed, posterior)
-    cells = normal_expectation(
-        lambda logit: log_likelihood(logit, data.response, _at_lanes(fixed)),
-        mean,
-        variance,
-        fixed.n_nodes,
-    )
+    if fixed.asymptotes is None:
+        # log P - log(1 - P) is the logit.
+        cells = data.response * mean - expected_softplus(mean, variance, fixed.n_nodes)
+    else:
+        cells = normal_expectation(
+            lambda logit: log_likelihood(logit, data.response, _at_lanes(fixed)),
+            mean,
+            variance,
+            fixed.n_nodes,
+        )
     return total_over_models(fixed.index, data.weight * cells) - _divergence(prior, posterior)
 
 

@@ -189,10 +189,10 @@ def test_case_7_five_responses_an_item():
     spread = np.sqrt(np.asarray(result.parameters.group_covariance)[0, 0, -1, -1])
     assert items.intercept_se.min() > 0.4 * spread
     assert items.intercept_se.max() < 1.2 * spread
-    away = np.abs(items.intercept - simulated.intercept) / items.intercept_se
+    away = np.abs(items.intercept - simulated.truth.intercept) / items.intercept_se
     assert 0.9 < np.mean(away < 1.96) < 0.99
     ability = result.abilities().dim1_ability
-    assert abs(np.corrcoef(ability, simulated.theta[:, 0])[0, 1]) > 0.9
+    assert abs(np.corrcoef(ability, simulated.truth.theta[:, 0])[0, 1]) > 0.9
 
 
 def test_a_sparse_fit_keeps_empty_rows_and_columns():
