@@ -14,7 +14,6 @@ before they meet cells. Without an index (None) the cells are dense.
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -74,8 +73,7 @@ def gathered(
         return of_models
     known = known or (None,) * of_models.shape[1]
     return [
-        # Without the barrier every user gathers anew.
-        jax.lax.optimization_barrier(column[index.model]) if number is None else number
+        column[index.model] if number is None else number
         for column, number in zip(of_models.T, known, strict=True)
     ]
 
@@ -151,7 +149,7 @@ def sum_over_items(
     """`sum_j cells_ij of_items_kj`."""
     if index is None:
         return cells @ of_items.T
-    return _scatter(index, cells[..., None] * to_cells(index, of_items).T)
+    return _scatter(index, [cells * lanes for lanes in to_cells(index, of_items)])
 
 
 def sum_applied_over_items(
@@ -166,8 +164,7 @@ def sum_applied_over_items(
         summed = cells @ matrices.reshape(n_rows * size, -1).T
         return jnp.einsum("ikc,ic->ik", summed.reshape(-1, n_rows, size), of_models)
     assert index is not None
-    applied = [at_cells(index, of_models, matrix) * cells for matrix in matrices]
-    return _scatter(index, jnp.stack(applied, axis=-1))
+    return _scatter(index, [at_cells(index, of_models, matrix) * cells for matrix in matrices])
 
 
 def sum_by_slot(
@@ -182,21 +179,21 @@ def sum_by_slot(
     if index is None:
         weighted = (in_slot[:, None] * of_items[None]).reshape(-1, n_items)
         return (weighted @ cells.T).reshape(n_slots, size, -1)
-    values = cells[..., None] * to_cells(index, of_items).T
-    zeros = jnp.zeros((n_slots, index.n_models, size), values.dtype)
+    zeros = jnp.zeros((n_slots, index.n_models), cells.dtype)
     slots = jnp.broadcast_to(index.slot, index.model.shape)
-    return zeros.at[slots, index.model].add(values).transpose(0, 2, 1)
+    sums = [zeros.at[slots, index.model].add(cells * lanes) for lanes in to_cells(index, of_items)]
+    return jnp.stack(sums, axis=1)
 
 
 def _sum_lanes(index: CellIndex, columns: Sequence[Column]) -> Float[Array, "k items"]:
-    """Sums down the lanes, as matrix products, and of the lanes of an item.
+    """Sums down the lanes, and of the lanes of an item.
 
-    A plain sum along an axis that is not the last has no vectors once it is fused.
+    A column at a time: stacked first, or as a matrix product with ones, it took three times as
+    long.
     """
-    width, n_lanes = index.model.shape
     dtype = next(column.dtype for column in columns if not isinstance(column, float))
-    zero, one = jnp.zeros(n_lanes, dtype), jnp.ones((1, width), dtype)
-    sums = [zero if isinstance(each, float) else (one @ each)[0] for each in columns]
+    zero = jnp.zeros(index.model.shape[1], dtype)
+    sums = [zero if isinstance(each, float) else jnp.sum(each, axis=0) for each in columns]
     lanes = jnp.stack(sums, axis=1)
     return jnp.zeros((index.n_items, len(columns)), dtype).at[index.item].add(lanes).T
 
@@ -211,6 +208,9 @@ def _is(column: Column, number: float) -> bool:
     return isinstance(column, float) and column == number
 
 
-def _scatter(index: CellIndex, values: Float[Array, "width lanes k"]) -> Float[Array, "models k"]:
-    zeros = jnp.zeros((index.n_models, values.shape[-1]), values.dtype)
-    return zeros.at[index.model].add(values)
+def _scatter(
+    index: CellIndex, columns: Sequence[Float[Array, "width lanes"]]
+) -> Float[Array, "models k"]:
+    """Sums over the items of a model, a column at a time: rows of two took 2.5 times as long."""
+    zeros = jnp.zeros(index.n_models, columns[0].dtype)
+    return jnp.stack([zeros.at[index.model].add(column) for column in columns], axis=1)
