@@ -3,7 +3,8 @@
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from irtjax.data.responses import MISSING, ResponseMatrix
+from irtjax.data.lanes import fill_lanes
+from irtjax.data.responses import DENSE_FROM, MISSING, ResponseMatrix
 from irtjax.model.pytree import pytree_dataclass, static_field
 
 __all__ = ["Blocks", "BlockLayout", "make_blocks"]
@@ -20,16 +21,22 @@ class Blocks:
     Items are sorted by group, so that a block meets few groups ("slots"): sums over groups are
     small matrix products within the block. Positions past the last item are padding. The number of
     items is no part of the structure: matrices that fill the same blocks share a compilation.
+
+    Dense blocks have a row a model and a column an item. Sparse ones hold the observed cells only,
+    in lanes (see `irtjax.data.lanes`): `cell_model` is the model of each cell, `lane_item` the
+    position within the block of each lane's item. Both are None for dense blocks.
     """
 
-    response: Float[Array, "blocks models items"] | Int[Array, "blocks models items"]
-    weight: Float[Array, "blocks models items"] | None
+    response: Float[Array, "blocks rows columns"] | Int[Array, "blocks rows columns"]
+    weight: Float[Array, "blocks rows columns"] | None
     group: Int[Array, "blocks items"]
     slot: Int[Array, "blocks items"]
     slot_group: Int[Array, "blocks slots"]
     is_item: Bool[Array, "blocks items"]
     n_models: int = static_field()
     n_groups: int = static_field()
+    cell_model: Int[Array, "blocks width lanes"] | None = None
+    lane_item: Int[Array, "blocks lanes"] | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -44,27 +51,34 @@ class Blocks:
     @property
     def items_per_block(self) -> int:
         """Number of item positions of a block."""
-        return self.response.shape[2]
+        return self.is_item.shape[1]
 
 
 class BlockLayout:
     """Where each item of the matrix sits in the blocks: maps host arrays there and back."""
 
-    def __init__(self, order: np.ndarray, n_blocks: int, items_per_block: int) -> None:
+    def __init__(
+        self,
+        order: np.ndarray,
+        n_blocks: int,
+        items_per_block: int,
+        position: np.ndarray | None = None,
+    ) -> None:
         self.order = order
         self.shape = (n_blocks, items_per_block)
+        self.position = np.arange(len(order)) if position is None else position
 
     def to_blocks(self, values: np.ndarray, fill: float = 0) -> np.ndarray:
         """From items-first `(items, ...)` to `(blocks, items, ...)`."""
         padded = np.full((self.shape[0] * self.shape[1], *values.shape[1:]), fill, values.dtype)
-        padded[: len(self.order)] = values[self.order]
+        padded[self.position] = values[self.order]
         return padded.reshape(*self.shape, *values.shape[1:])
 
     def from_blocks(self, blocked: np.ndarray) -> np.ndarray:
         """From `(blocks, items, ...)` back to items-first, in the matrix's order."""
         flat = np.asarray(blocked).reshape(self.shape[0] * self.shape[1], *blocked.shape[2:])
         values = np.empty((len(self.order), *flat.shape[1:]), flat.dtype)
-        values[self.order] = flat[: len(self.order)]
+        values[self.order] = flat[self.position]
         return values
 
 
@@ -74,6 +88,7 @@ def make_blocks(
     *,
     n_shards: int = 1,
     items_per_block: int | None = None,
+    may_be_sparse: bool = False,
 ) -> tuple[Blocks, BlockLayout]:
     """Cut the matrix into blocks of items for the device.
 
@@ -82,40 +97,56 @@ def make_blocks(
         group: group code of each item (0, 1, ...), or None for one group.
         n_shards: the number of blocks is a multiple of this (devices of the items mesh).
         items_per_block: chosen so that a block's cells stay in cache, without.
+        may_be_sparse: blocks hold the observed cells only where that is the faster layout, below
+            a density of `DENSE_FROM`. Without, blocks are always dense.
 
     Returns:
         Host arrays as `Blocks`, and the layout that maps items to positions.
     """
-    n_models, n_items = data.n_models, data.n_items
-    size = items_per_block or _items_per_block(n_models, n_items, n_shards)
-    n_blocks = -(-max(n_items, 1) // size)
-    n_blocks = -(-n_blocks // n_shards) * n_shards
-    codes = np.zeros(n_items, np.int32) if group is None else np.asarray(group, np.int32)
-    n_groups = int(codes.max()) + 1 if n_items else 1
+    codes = np.zeros(data.n_items, np.int32) if group is None else np.asarray(group, np.int32)
     order = np.argsort(codes, kind="stable")
-    layout = BlockLayout(order, n_blocks, size)
-    response = data.to_dense()
-    is_sorted = bool(np.all(order[1:] > order[:-1]))
-    blocked_response = _block_cells(response, order, is_sorted, layout.shape, MISSING)
-    weight = None
-    if data.dense_weight is not None or (
-        data.sparse is not None and not np.all(data.sparse.weight == 1)
-    ):
-        weight = _block_cells(_dense_weight(data), order, is_sorted, layout.shape, 0)
+    lanes = None
+    if may_be_sparse and data.sparse is not None and data.density < DENSE_FROM:
+        lanes = fill_lanes(
+            data.sparse, order, data.n_models, n_shards=n_shards, items_per_block=items_per_block
+        )
+        layout = BlockLayout(order, len(lanes.item), lanes.items_per_block, lanes.position)
+        response, weight = lanes.response, lanes.weight
+    else:
+        size = items_per_block or _items_per_block(data.n_models, data.n_items, n_shards)
+        n_blocks = -(-max(data.n_items, 1) // size)
+        layout = BlockLayout(order, -(-n_blocks // n_shards) * n_shards, size)
+        response, weight = _dense_cells(data, layout)
+    n_groups = int(codes.max()) + 1 if data.n_items else 1
     blocked_group = _pad_with_last(layout, codes)
     slot, slot_group = _slots(blocked_group, n_groups)
-    is_item = layout.to_blocks(np.ones(n_items, bool), False)
+    is_item = layout.to_blocks(np.ones(data.n_items, bool), False)
     blocks = Blocks(
-        blocked_response,  # type: ignore[arg-type]
+        response,  # type: ignore[arg-type]
         weight,  # type: ignore[arg-type]
         blocked_group,  # type: ignore[arg-type]
         slot,  # type: ignore[arg-type]
         slot_group,  # type: ignore[arg-type]
         is_item,  # type: ignore[arg-type]
-        n_models,
+        data.n_models,
         n_groups,
+        None if lanes is None else lanes.model,  # type: ignore[arg-type]
+        None if lanes is None else lanes.item,  # type: ignore[arg-type]
     )
     return blocks, layout
+
+
+def _dense_cells(data: ResponseMatrix, layout: BlockLayout) -> tuple[np.ndarray, np.ndarray | None]:
+    """Responses and weights as blocks x models x items."""
+    order = layout.order
+    is_sorted = bool(np.all(order[1:] > order[:-1]))
+    response = _block_cells(data.to_dense(), order, is_sorted, layout.shape, MISSING)
+    if data.dense_weight is not None or (
+        data.sparse is not None and not np.all(data.sparse.weight == 1)
+    ):
+        weight = _block_cells(_dense_weight(data), order, is_sorted, layout.shape, 0)
+        return response, weight
+    return response, None
 
 
 def _items_per_block(n_models: int, n_items: int, n_shards: int) -> int:
@@ -152,8 +183,10 @@ def _dense_weight(data: ResponseMatrix) -> np.ndarray:
 
 
 def _pad_with_last(layout: BlockLayout, codes: np.ndarray) -> np.ndarray:
-    last = codes[layout.order[-1]] if len(codes) else 0
-    return layout.to_blocks(codes, int(last))
+    """Group of each position; padding is of the group of the item before it."""
+    blocked = layout.to_blocks(codes)
+    # Items are in the order of their groups.
+    return np.maximum.accumulate(blocked.ravel()).reshape(blocked.shape)
 
 
 def _slots(group: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:

@@ -320,10 +320,12 @@ class ResponseMatrix:
             cells = self.cells()
             index = getattr(cells, cells_index)
             count = np.bincount(index, minlength=size).astype(np.int64)
-            total = np.bincount(index, cells.weight, minlength=size)
-            right = np.bincount(
-                index, cells.weight * cells.response.astype(np.float64), minlength=size
-            )
+            if np.all(cells.weight == 1):
+                total, answers = count.astype(np.float64), cells.response
+            else:
+                total = np.bincount(index, cells.weight, minlength=size)
+                answers = cells.weight * cells.response.astype(np.float64)
+            right = np.bincount(index, answers, minlength=size)
         with np.errstate(invalid="ignore", divide="ignore"):
             return count, np.where(count > 0, right / total, np.nan)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.data.blocks import Blocks
+from irtjax.fit.cell_index import CellIndex
 from irtjax.fit.kernel import BlockData
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.parallel import BLOCKED, REPLICATED, map_over_items, sum_over_items, varying_over_items
@@ -20,7 +21,8 @@ class BlockView:
     """One block as a visit sees it: responses, and which group each item is of.
 
     `in_slot` is 1 where an item (not padding) is of the slot's group; `slot_group` is the group of
-    each slot, one past the last for unused slots.
+    each slot, one past the last for unused slots. `index` says which model and item the cells of a
+    sparse block are of; without, `data` has a row a model and a column an item.
     """
 
     data: BlockData
@@ -28,6 +30,7 @@ class BlockView:
     slot_group: Int[Array, " slots"]
     group: Int[Array, " items"]
     is_item: Bool[Array, " items"]
+    index: CellIndex | None = None
 
 
 @pytree_dataclass
@@ -90,6 +93,12 @@ def _view(block: Blocks, dtype: Any) -> BlockView:
     weight = observed.astype(dtype)
     if block.weight is not None:
         weight = weight * block.weight.astype(dtype)
+    index = None
+    if block.cell_model is not None and block.lane_item is not None:
+        slot = block.slot[block.lane_item]
+        index = CellIndex(
+            block.cell_model, block.lane_item, slot, block.n_models, block.is_item.shape[0]
+        )
     slots = jnp.arange(block.slot_group.shape[0], dtype=block.slot.dtype)
     in_slot = (block.slot[None] == slots[:, None]) & block.is_item
     return BlockView(
@@ -98,6 +107,7 @@ def _view(block: Blocks, dtype: Any) -> BlockView:
         block.slot_group,
         block.group,
         block.is_item,
+        index,
     )
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.cell_index import to_cells, total_over_models
 from irtjax.fit.hyperparameters import GroupMoments, ItemDistribution, packed_precision
 from irtjax.fit.kernel import (
     EffectStatistics,
@@ -34,6 +35,7 @@ __all__ = [
     "ItemPosteriors",
     "PassContext",
     "PassResult",
+    "item_asymptotes",
     "item_priors",
     "pass_context",
     "prior_group",
@@ -126,25 +128,32 @@ def prior_group(
     return jnp.minimum(group, of_groups.shape[-1] - 1)
 
 
+def item_asymptotes(view: BlockView, context: PassContext) -> Asymptotes | None:
+    """Guessing and feasibility of each item of the block."""
+    return jax.tree.map(lambda leaf: leaf[prior_group(view.group, leaf)], context.asymptotes)
+
+
 def seen_by_block(view: BlockView, context: PassContext) -> FixedSide:
     """The fixed side as one block sees it."""
-    asymptotes = context.asymptotes
-    if asymptotes is not None:
-        asymptotes = jax.tree.map(lambda leaf: leaf[prior_group(view.group, leaf)], asymptotes)
 
-    def by_item(
+    def by_cell(
         values: Float[Array, "models groups"] | None,
-    ) -> Float[Array, "models items"] | None:
+    ) -> Float[Array, "rows columns"] | None:
+        if values is None:
+            return None
+        if view.index is not None:
+            return values[view.index.model, view.group[view.index.item]]
         # Out-of-range slots are clipped to the last group; no item is in them.
-        return None if values is None else values[:, view.slot_group] @ view.in_slot
+        return values[:, view.slot_group] @ view.in_slot
 
     return FixedSide(
         context.design,
-        by_item(context.effect),
-        asymptotes,
+        by_cell(context.effect),
+        item_asymptotes(view, context),
         context.n_nodes,
         context.spread,
-        by_item(context.effect_spread),
+        by_cell(context.effect_spread),
+        view.index,
     )
 
 
@@ -186,10 +195,10 @@ def _renew_block(
     def summed(component: tuple[ItemPrior, Posterior, Array]) -> tuple:
         prior, posterior, share = component
         cells = expected_cells(view.data, fixed, posterior)
-        cells = jax.tree.map(lambda leaf: leaf * share, cells)
+        cells = jax.tree.map(lambda leaf: leaf * to_cells(view.index, share), cells)
         effects = None
         if fixed.offset is not None:
-            effects = effect_statistics(cells, view.in_slot, posterior)
+            effects = effect_statistics(cells, view.in_slot, posterior, view.index)
         models = model_statistics(cells, fixed, posterior)
         return models, effects, _moments(view, prior, posterior, cells, share)
 
@@ -234,6 +243,10 @@ def _moments(
     if cells.known_right is not None and cells.known_wrong is not None:
         right = view.data.weight * view.data.response
         wrong = view.data.weight - right
-        counts = [cells.known_right, cells.known_wrong, right * share, wrong * share]
-        answers = view.in_slot @ jnp.stack([jnp.sum(each, axis=0) for each in counts], axis=1)
+        counts = [
+            total_over_models(view.index, each)
+            for each in (cells.known_right, cells.known_wrong, right, wrong)
+        ]
+        counts[2:] = [count * share for count in counts[2:]]
+        answers = view.in_slot @ jnp.stack(counts, axis=1)
     return GroupMoments(jnp.sum(in_slot, axis=1), in_slot @ away.T, in_slot @ squares.T, answers)

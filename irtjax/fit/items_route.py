@@ -44,7 +44,9 @@ class ItemsRoute:
 
     def lay_out(self, mesh: Mesh) -> Blocks:
         """Blocks of items on the devices."""
-        blocks, self.layout = make_blocks(self.data, self.codes, n_shards=mesh.size)
+        blocks, self.layout = make_blocks(
+            self.data, self.codes, n_shards=mesh.size, may_be_sparse=True
+        )
         return place(blocks, mesh, BLOCKED)
 
     def init(self, blocks: Blocks, key: jax.Array) -> Any:

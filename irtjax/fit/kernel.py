@@ -3,7 +3,8 @@
 Notation of DESIGN 4.1: each item is `z_j = (slope_j, intercept_j)` with posterior `N(m_j, V_j)`
 and prior `N(mu_g, Sigma_g)`; each model is `x_i = (theta_i, 1)`, with effects `e_ig`. A block's
 arrays are `[coordinate, item]`: the item axis last, so that every operation is a small matrix
-product or a vector operation over the items.
+product or a vector operation over the items. What touches the cells goes through
+`irtjax.fit.cell_index`: the mathematics is the same for dense and sparse blocks.
 """
 
 import jax
@@ -11,11 +12,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from irtjax.fit.cell_index import (
+    CellIndex,
+    ModelTable,
+    at_cells,
+    gathered,
+    gathered_products,
+    gathered_sum,
+    sum_applied_over_items,
+    sum_by_slot,
+    sum_over_items,
+    sum_over_models,
+    to_cells,
+    total_over_models,
+)
+from irtjax.fit.expectations import expected_logistic, expected_softplus
 from irtjax.fit.packed import (
     pair_index,
     positive_definite_inverse,
     products,
-    quadratic,
     unpack,
     unpack_index,
 )
@@ -45,10 +60,13 @@ _LONGEST_STEP = 2.0
 
 @pytree_dataclass
 class BlockData:
-    """Responses of one block as numbers: value and weight, both 0 where missing."""
+    """Responses of one block as numbers: value and weight, both 0 where missing.
 
-    response: Float[Array, "models items"]
-    weight: Float[Array, "models items"]
+    Rows are models and columns items, or (sparse) width and lanes.
+    """
+
+    response: Float[Array, "rows columns"]
+    weight: Float[Array, "rows columns"]
 
 
 @pytree_dataclass
@@ -56,15 +74,17 @@ class FixedSide:
     """The models as one block sees them: `(theta, 1)`, the effect on each cell, the asymptotes.
 
     Abilities and effects may have a posterior: `spread` is the packed covariance of `(theta, 1)`,
-    `offset_variance` the variance of each cell's effect. Without, they are known.
+    `offset_variance` the variance of each cell's effect. Without, they are known. `index` says
+    where the cells of a sparse block are; there the last coordinate must be 1.
     """
 
     design: Float[Array, "models coordinates"]
-    offset: Float[Array, "models items"] | None
+    offset: Float[Array, "rows columns"] | None
     asymptotes: Asymptotes | None
     n_nodes: int = static_field()
     spread: Float[Array, "models pairs"] | None = None
-    offset_variance: Float[Array, "models items"] | None = None
+    offset_variance: Float[Array, "rows columns"] | None = None
+    index: CellIndex | None = None
 
 
 @pytree_dataclass
@@ -107,20 +127,23 @@ class EffectStatistics:
 
 def logit_moments(
     fixed: FixedSide, posterior: Posterior
-) -> tuple[Float[Array, "models items"], Float[Array, "models items"]]:
+) -> tuple[Float[Array, "rows columns"], Float[Array, "rows columns"]]:
     """Mean and variance of each cell's logit under all posteriors.
 
     The variance is `x' V x + m' W m + tr(V W)`, with W the covariance of x, and the effect's.
     """
-    mean = fixed.design @ posterior.mean
+    index = fixed.index
+    design = _design(fixed)
+    mean = at_cells(index, design, posterior.mean)
     if fixed.offset is not None:
         mean = mean + fixed.offset
-    variance = quadratic(fixed.design) @ posterior.covariance
+    form = gathered_products(design, is_form=True)
+    variance = at_cells(index, form, posterior.covariance)
     if fixed.spread is not None:
         rows, columns = pair_index(fixed.design.shape[1])
         twice = np.where(rows == columns, 1.0, 2.0).astype(fixed.spread.dtype)
         second_moment = posterior.covariance + products(posterior.mean.T).T
-        variance = variance + (fixed.spread * twice) @ second_moment
+        variance = variance + at_cells(index, _spread(fixed), second_moment * twice[:, None])
     if fixed.offset_variance is not None:
         variance = variance + fixed.offset_variance
     return mean, jnp.maximum(variance, 0)
@@ -129,13 +152,20 @@ def logit_moments(
 def expected_cells(data: BlockData, fixed: FixedSide, posterior: Posterior) -> CellDerivatives:
     """Expected derivatives of every cell's log-likelihood under the posterior, times its weight."""
     mean, variance = logit_moments(fixed, posterior)
-    expected = normal_expectation(
-        lambda logit: cell_derivatives(logit, data.response, fixed.asymptotes),
-        mean,
-        variance,
-        fixed.n_nodes,
-    )
-    return jax.tree.map(lambda value: data.weight * value, expected)
+    if fixed.asymptotes is None:
+        known, curvature = expected_logistic(mean, variance, fixed.n_nodes)
+        expected = CellDerivatives(data.response - known, curvature, None, None)
+    else:
+        expected = normal_expectation(
+            lambda logit: cell_derivatives(logit, data.response, _at_lanes(fixed)),
+            mean,
+            variance,
+            fixed.n_nodes,
+        )
+    weighted = jax.tree.map(lambda value: data.weight * value, expected)
+    # Of sparse blocks every sum is a loop of its own, into which the compiler would copy the
+    # expectations (a matrix product takes no such copy).
+    return weighted if fixed.index is None else jax.lax.optimization_barrier(weighted)
 
 
 def evidence(
@@ -143,13 +173,17 @@ def evidence(
 ) -> Float[Array, " items"]:
     """Each item's part of the evidence bound: expected log-likelihood minus KL to the prior."""
     mean, variance = logit_moments(fixed, posterior)
-    cells = normal_expectation(
-        lambda logit: log_likelihood(logit, data.response, fixed.asymptotes),
-        mean,
-        variance,
-        fixed.n_nodes,
-    )
-    return jnp.sum(data.weight * cells, axis=0) - _divergence(prior, posterior)
+    if fixed.asymptotes is None:
+        # log P - log(1 - P) is the logit.
+        cells = data.response * mean - expected_softplus(mean, variance, fixed.n_nodes)
+    else:
+        cells = normal_expectation(
+            lambda logit: log_likelihood(logit, data.response, _at_lanes(fixed)),
+            mean,
+            variance,
+            fixed.n_nodes,
+        )
+    return total_over_models(fixed.index, data.weight * cells) - _divergence(prior, posterior)
 
 
 def update_posterior(
@@ -164,23 +198,26 @@ def update_posterior(
     """
     size = len(prior.is_free)
     cells = expected_cells(data, fixed, posterior)
-    outer = products(fixed.design).T
+    index, design = fixed.index, _design(fixed)
+    outer = gathered_products(design)
     if fixed.spread is not None:
-        outer = outer + fixed.spread.T
+        outer = gathered_sum(outer, _spread(fixed))
+    curvature = sum_over_models(index, outer, cells.negative_second)
     inverse, _, is_positive = positive_definite_inverse(
-        _pinned(prior.precision + outer @ cells.negative_second, prior.is_free), size
+        _pinned(prior.precision + curvature, prior.is_free), size
     )
     if fixed.asymptotes is not None:
-        positive_part = jnp.maximum(cells.negative_second, 0)
+        curvature = sum_over_models(index, outer, jnp.maximum(cells.negative_second, 0))
         fallback, _, _ = positive_definite_inverse(
-            _pinned(prior.precision + outer @ positive_part, prior.is_free), size
+            _pinned(prior.precision + curvature, prior.is_free), size
         )
         inverse = jnp.where(is_positive, inverse, fallback)
     covariance = _pinned(inverse, prior.is_free, diagonal=0.0)
     pull = _times(prior.precision, posterior.mean - prior.mean, size)
-    gradient = fixed.design.T @ cells.first
+    gradient = sum_over_models(index, design, cells.first)
     if fixed.spread is not None:
-        gradient -= _times(fixed.spread.T @ cells.negative_second, posterior.mean, size)
+        spread = sum_over_models(index, _spread(fixed), cells.negative_second)
+        gradient -= _times(spread, posterior.mean, size)
     step = _times(covariance, gradient - pull, size)
     length = jnp.sqrt(jnp.sum(step**2, axis=0))
     step = step * (_LONGEST_STEP / jnp.maximum(length, _LONGEST_STEP))
@@ -200,32 +237,53 @@ def model_statistics(
     without). Of `E[-l'']` only the positive part enters the information: it is
     what the Newton step divides by.
     """
-    n_models, size = fixed.design.shape
+    size = fixed.design.shape[1]
     dims = size - 1 if n_estimated is None else n_estimated
     slope = posterior.mean[:dims]
     rows, columns = pair_index(dims)
     position = unpack_index(size)
     second_moment = slope[rows] * slope[columns] + posterior.covariance[position[rows, columns]]
     curvature = jnp.maximum(cells.negative_second, 0)
-    spread = posterior.covariance[position[:dims].ravel()]
-    pulled = (cells.negative_second @ spread.T).reshape(n_models, dims, size)
-    score = cells.first @ slope.T - jnp.einsum("idk,ik->id", pulled, fixed.design)
-    return ModelStatistics(score, curvature @ second_moment.T)
+    spread = posterior.covariance[position[:dims]]
+    score = sum_over_items(fixed.index, cells.first, slope) - sum_applied_over_items(
+        fixed.index, cells.negative_second, spread, _design(fixed)
+    )
+    return ModelStatistics(score, sum_over_items(fixed.index, curvature, second_moment))
 
 
 def effect_statistics(
-    cells: CellDerivatives, in_slot: Float[Array, "slots items"], posterior: Posterior
+    cells: CellDerivatives,
+    in_slot: Float[Array, "slots items"],
+    posterior: Posterior,
+    index: CellIndex | None = None,
 ) -> EffectStatistics:
     """Score, information and coupling of the effects of each slot's group."""
     slope = posterior.mean[:-1]
-    n_slots, n_items = in_slot.shape
-    curvature = jnp.maximum(cells.negative_second, 0).T
-    coupling = (in_slot[:, None] * slope[None]).reshape(-1, n_items) @ curvature
+    one = jnp.ones_like(slope[:1])
+    curvature = jnp.maximum(cells.negative_second, 0)
     return EffectStatistics(
-        in_slot @ cells.first.T,
-        in_slot @ curvature,
-        coupling.reshape(n_slots, slope.shape[0], -1),
+        sum_by_slot(index, in_slot, cells.first, one)[:, 0],
+        sum_by_slot(index, in_slot, curvature, one)[:, 0],
+        sum_by_slot(index, in_slot, curvature, slope),
     )
+
+
+def _design(fixed: FixedSide) -> ModelTable:
+    known = (None,) * (fixed.design.shape[1] - 1) + (1.0,)
+    return gathered(fixed.index, fixed.design, known)
+
+
+def _spread(fixed: FixedSide) -> ModelTable:
+    """Covariances of `(theta, 1)`: 0 with the last coordinate."""
+    assert fixed.spread is not None
+    last = fixed.design.shape[1] - 1
+    rows, columns = pair_index(last + 1)
+    known = tuple(0.0 if last in (a, b) else None for a, b in zip(rows, columns, strict=True))
+    return gathered(fixed.index, fixed.spread, known)
+
+
+def _at_lanes(fixed: FixedSide) -> Asymptotes | None:
+    return jax.tree.map(lambda leaf: to_cells(fixed.index, leaf), fixed.asymptotes)
 
 
 def _divergence(prior: ItemPrior, posterior: Posterior) -> Float[Array, " items"]:

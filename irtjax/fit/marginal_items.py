@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 from irtjax.data.blocks import Blocks
 from irtjax.fit.acceleration import History, empty_history, extrapolate
 from irtjax.fit.estimator import StepInfo
+from irtjax.fit.expected_score import expected_scores
 from irtjax.fit.frame import FrameChange, residual_effects, standardise
 from irtjax.fit.hyperparameters import (
     ItemDistribution,
@@ -234,7 +235,7 @@ class MarginalItems:
             ability_errors(total, groups, outer.effect, outer.effect_variance),
             outer.effect,
             outer.effect_variance,
-            total.expected_score / blocks.n_items.astype(total.expected_score.dtype),
+            expected_scores(blocks, items, known),
             items,
             outer.distribution,
             asymptotes,

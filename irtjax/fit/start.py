@@ -7,6 +7,14 @@ from jaxtyping import Array, Bool, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.cell_index import (
+    gathered,
+    spread_out,
+    sum_over_items,
+    sum_over_models,
+    to_cells,
+    total_over_models,
+)
 from irtjax.fit.frame import standardise
 from irtjax.fit.hyperparameters import ItemDistribution
 from irtjax.fit.item_pass import ItemPosteriors, prior_group
@@ -24,8 +32,10 @@ __all__ = [
 # Up to this many models the models x models product is formed at once; above, it is applied to
 # a few vectors again and again (subspace iteration).
 _MOST_MODELS_EXACT = 512
-_EXTRA_VECTORS = 8
-_ITERATIONS = 8
+_EXTRA_VECTORS = 4
+_ITERATIONS = 5
+# More vectors than this are not gathered cell by cell: the block is spread out for one product.
+_MOST_GATHERED = 32
 
 
 def free_coordinates(spec: ModelSpec) -> tuple[bool, ...]:
@@ -49,13 +59,16 @@ def start_abilities(
         vectors = vectors[:, ::-1][:, :dims]
     else:
         width = min(n_models, dims + _EXTRA_VECTORS)
-        vectors = jax.random.normal(key, (n_models, width), dtype)
+        product = jax.random.normal(key, (n_models, width), dtype)
+        zero = jnp.zeros(n_models, dtype)
 
-        def iterate(_: int, vectors: Array) -> Array:
-            return jnp.linalg.qr(_apply(blocks, vectors)[0])[0]
+        def iterate(_: int, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+            vectors = jnp.linalg.qr(carry[1])[0]
+            return vectors, *_apply(blocks, vectors)
 
-        vectors = jax.lax.fori_loop(0, _ITERATIONS, iterate, vectors)
-        product, right, seen = _apply(blocks, vectors)
+        # One loop with everything in its carry: a pass outside it would be compiled once more.
+        start = (product, product, zero, zero)
+        vectors, product, right, seen = jax.lax.fori_loop(0, _ITERATIONS, iterate, start)
         _, rotation = jnp.linalg.eigh(vectors.T @ product)
         vectors = (vectors @ rotation[:, ::-1])[:, :dims]
     is_scored = seen > 0
@@ -72,16 +85,26 @@ def _apply(
     """`C C' vectors` with C the item-centred matrix, and each model's right and seen weight."""
 
     def visit(view: BlockView, _: None, vectors: Array) -> tuple[BlockSums, None]:
-        weight, response = view.data.weight, view.data.response
-        right = weight * response
-        mean = jnp.sum(right, axis=0) / jnp.maximum(jnp.sum(weight, axis=0), 1)
-        centred = weight * (response - mean)
-        product = centred @ (centred.T @ vectors)
-        return BlockSums((product, jnp.sum(right, axis=1), jnp.sum(weight, axis=1)), None), None
+        weight, index = view.data.weight, view.index
+        right = weight * view.data.response
+        mean = total_over_models(index, right) / jnp.maximum(total_over_models(index, weight), 1)
+        centred = weight * (view.data.response - to_cells(index, mean))
+        if n_vectors > _MOST_GATHERED:
+            centred, index = spread_out(index, centred), None
+        of_items = sum_over_models(index, gathered(index, vectors), centred)
+        product = sum_over_items(index, centred, of_items)
+        of_models = _over_items(view, right), _over_items(view, weight)
+        return BlockSums((product, *of_models), None), None
 
+    n_vectors = vectors.shape[1]
     sums, _ = scan_blocks(visit, blocks, None, vectors, vectors.dtype)
     product, right, seen = sums.total
     return product, right, seen
+
+
+def _over_items(view: BlockView, cells: Array) -> Float[Array, " models"]:
+    one = jnp.ones((1, view.is_item.shape[0]), cells.dtype)
+    return sum_over_items(view.index, cells, one)[:, 0]
 
 
 @jax.jit
@@ -89,8 +112,8 @@ def model_accuracy(blocks: Blocks) -> Float[Array, " models"]:
     """Weighted mean response of each model, NaN without responses."""
 
     def visit(view: BlockView, _: None, __: None) -> tuple[BlockSums, None]:
-        right = jnp.sum(view.data.weight * view.data.response, axis=1)
-        return BlockSums((right, jnp.sum(view.data.weight, axis=1)), None), None
+        right = _over_items(view, view.data.weight * view.data.response)
+        return BlockSums((right, _over_items(view, view.data.weight)), None), None
 
     sums, _ = scan_blocks(visit, blocks, None, None, jnp.zeros(()).dtype)
     right, seen = sums.total
@@ -133,8 +156,8 @@ def start_posteriors(
     unit = pack(jnp.diag(jnp.asarray(is_free, dtype))[None])
 
     def visit(view: BlockView, _: None, prior_mean: Array) -> tuple[BlockSums, ItemPosteriors]:
-        right = jnp.sum(view.data.weight * view.data.response, axis=0)
-        seen = jnp.sum(view.data.weight, axis=0)
+        right = total_over_models(view.index, view.data.weight * view.data.response)
+        seen = total_over_models(view.index, view.data.weight)
         logit = jnp.log(right + 0.5) - jnp.log(seen - right + 0.5)
         mean = (
             prior_mean[prior_group(view.group, prior_mean.T)]

@@ -11,6 +11,13 @@ from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.cell_index import (
+    gathered,
+    sum_applied_over_items,
+    sum_by_slot,
+    sum_over_items,
+    total_over_models,
+)
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, seen_by_block
 from irtjax.fit.kernel import (
     EffectStatistics,
@@ -22,8 +29,7 @@ from irtjax.fit.kernel import (
 )
 from irtjax.fit.packed import pair_index, products, unpack, unpack_index
 from irtjax.model.pytree import pytree_dataclass
-from irtjax.model.quadrature import normal_expectation
-from irtjax.model.response import Asymptotes, CellDerivatives, response_probability
+from irtjax.model.response import Asymptotes, CellDerivatives
 
 __all__ = ["AbilityErrors", "ability_errors", "asymptote_errors", "collapse", "uncertainty_sums"]
 
@@ -34,11 +40,10 @@ FEWEST_CLUSTERS = 8
 
 @pytree_dataclass
 class UncertaintySums:
-    """Sums over items: information and spread of each ability's score, and expected scores."""
+    """Sums over items: information and spread of each ability's score."""
 
     information: Float[Array, "models pairs"]
     spread: Float[Array, "models dims dims"]
-    expected_score: Float[Array, " models"]
 
 
 @pytree_dataclass
@@ -78,29 +83,28 @@ def collapse(items: ItemPosteriors) -> ItemPosteriors:
 def uncertainty_sums(
     blocks: Blocks, items: ItemPosteriors, context: PassContext
 ) -> tuple[UncertaintySums, GroupSums]:
-    """The pass: sums of `collapse`d posteriors, expected scores of the full ones."""
-    per_block = (collapse(items), items)
-    sums, _ = scan_blocks(_visit, blocks, per_block, context, context.design.dtype)
+    """The pass, over `collapse`d posteriors."""
+    sums, _ = scan_blocks(_visit, blocks, collapse(items), context, context.design.dtype)
     return sums.total, sums.by_group
 
 
 def _visit(
-    view: BlockView, per_block: tuple[ItemPosteriors, ItemPosteriors], context: PassContext
+    view: BlockView, collapsed: ItemPosteriors, context: PassContext
 ) -> tuple[BlockSums, None]:
-    collapsed, items = per_block
     fixed = seen_by_block(view, context)
     posterior = Posterior(collapsed.mean[0], collapsed.covariance[0])
     cells = expected_cells(view.data, fixed, posterior)
     total = UncertaintySums(
-        cells.negative_second @ _second_moment(posterior).T,
+        sum_over_items(fixed.index, cells.negative_second, _second_moment(posterior)),
         _score_spread(cells, fixed, posterior),
-        _expected_score(view, items, fixed),
     )
     slope = posterior.mean[:-1]
     grouped = GroupSums(
         _slot_score(view, cells, fixed, posterior),
-        _by_slot(view, slope**2, cells.negative_second),
-        None if fixed.offset is None else effect_statistics(cells, view.in_slot, posterior),
+        sum_by_slot(view.index, view.in_slot, cells.negative_second, slope**2),
+        None
+        if fixed.offset is None
+        else effect_statistics(cells, view.in_slot, posterior, view.index),
         None if fixed.asymptotes is None else _asymptote_scores(view, cells, fixed.asymptotes),
     )
     return BlockSums(total, grouped), None
@@ -123,36 +127,15 @@ def _score_spread(
     full = unpack(posterior.covariance, size)
     _, variance = logit_moments(fixed, posterior)
     first, second = cells.first, cells.negative_second
-    direct = (first**2) @ full[:dims, :dims].reshape(dims * dims, -1).T
-    crossed = full[:dims, :, None] * slope[None, None]
-    crossed = (first * second) @ crossed.reshape(dims * size * dims, -1).T
-    crossed = jnp.einsum("iakb,ik->iab", crossed.reshape(n_models, dims, size, dims), fixed.design)
+    direct = sum_over_items(fixed.index, first**2, full[:dims, :dims].reshape(dims * dims, -1))
+    crossed = (full[:dims, None] * slope[None, :, None]).reshape(dims * dims, size, -1)
+    design = gathered(fixed.index, fixed.design)
+    crossed = sum_applied_over_items(fixed.index, first * second, crossed, design)
     outer = (slope[:, None] * slope[None]).reshape(dims * dims, -1)
-    through = (second**2 * variance) @ outer.T
+    through = sum_over_items(fixed.index, second**2 * variance, outer)
     straight = (direct + through).reshape(n_models, dims, dims)
+    crossed = crossed.reshape(n_models, dims, dims)
     return straight - crossed - crossed.transpose(0, 2, 1)
-
-
-def _expected_score(
-    view: BlockView, items: ItemPosteriors, fixed: FixedSide
-) -> Float[Array, " models"]:
-    total = jnp.zeros_like(view.data.response)
-    for mean, covariance, share in zip(items.mean, items.covariance, items.share, strict=True):
-        moments = logit_moments(fixed, Posterior(mean, covariance))
-        total += share * normal_expectation(
-            lambda logit: response_probability(logit, fixed.asymptotes), *moments, fixed.n_nodes
-        )
-    return total @ view.is_item.astype(total.dtype)
-
-
-def _by_slot(
-    view: BlockView,
-    coefficient: Float[Array, "dims items"],
-    cells: Float[Array, "models items"],
-) -> Float[Array, "slots dims models"]:
-    n_slots, n_items = view.in_slot.shape
-    weighted = (view.in_slot[:, None] * coefficient[None]).reshape(-1, n_items)
-    return (weighted @ cells.T).reshape(n_slots, coefficient.shape[0], -1)
 
 
 def _slot_score(
@@ -161,9 +144,9 @@ def _slot_score(
     size = posterior.mean.shape[0]
     dims = size - 1
     spread = posterior.covariance[unpack_index(size)[:dims].ravel()]
-    pulled = _by_slot(view, spread, cells.negative_second)
+    pulled = sum_by_slot(view.index, view.in_slot, cells.negative_second, spread)
     pulled = pulled.reshape(pulled.shape[0], dims, size, -1)
-    return _by_slot(view, posterior.mean[:dims], cells.first) - jnp.einsum(
+    return sum_by_slot(view.index, view.in_slot, cells.first, posterior.mean[:dims]) - jnp.einsum(
         "gaki,ik->gai", pulled, fixed.design
     )
 
@@ -176,8 +159,10 @@ def _asymptote_scores(
     assert cells.known_wrong is not None
     right = view.data.weight * view.data.response
     wrong = view.data.weight - right
-    known_right, known_wrong = jnp.sum(cells.known_right, 0), jnp.sum(cells.known_wrong, 0)
-    guessed, missed = jnp.sum(right, 0) - known_right, jnp.sum(wrong, 0) - known_wrong
+    known_right = total_over_models(view.index, cells.known_right)
+    known_wrong = total_over_models(view.index, cells.known_wrong)
+    guessed = total_over_models(view.index, right) - known_right
+    missed = total_over_models(view.index, wrong) - known_wrong
     c, d = asymptotes.guessing, asymptotes.feasibility
     lower = jnp.where(c > 0, guessed / jnp.where(c > 0, c, 1) - missed / (1 - c), 0)
     upper = jnp.where(d < 1, known_right / d - known_wrong / jnp.where(d < 1, 1 - d, 1), 0)

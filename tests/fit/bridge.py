@@ -36,13 +36,20 @@ def matrix(problem):
 
 
 class Placed:
-    """A problem on the devices: blocks, layout, mesh, posteriors, distribution, context."""
+    """A problem on the devices: blocks, layout, mesh, posteriors, distribution, context.
 
-    def __init__(self, problem, items_per_block, devices=None):
+    With `may_be_sparse` blocks hold the observed cells only, where these are few.
+    """
+
+    def __init__(self, problem, items_per_block, devices=None, *, may_be_sparse=False):
         self.problem = problem
         self.mesh = items_mesh(devices)
         blocks, self.layout = make_blocks(
-            matrix(problem), problem.group, items_per_block=items_per_block, n_shards=self.mesh.size
+            matrix(problem),
+            problem.group,
+            items_per_block=items_per_block,
+            n_shards=self.mesh.size,
+            may_be_sparse=may_be_sparse,
         )
         self.blocks = place(blocks, self.mesh, BLOCKED)
         self.posteriors = place(
@@ -100,9 +107,9 @@ class Placed:
         return first[0], unpacked(first[1]), self._from_blocks(posteriors.share)
 
     def _to_blocks(self, items_first):
-        blocked = self.layout.to_blocks(items_first)
         # Padding gets the numbers of the last item, as a valid posterior.
-        blocked.reshape(-1, *items_first.shape[1:])[len(items_first) :] = items_first[-1]
+        last = len(items_first) - 1
+        blocked = items_first[self.layout.to_blocks(np.arange(last + 1), last)]
         return jnp.asarray(np.moveaxis(blocked, 1, -1))
 
     def _from_blocks(self, blocked):
