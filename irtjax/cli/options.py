@@ -71,8 +71,8 @@ ItemDistribution = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Distribution of item parameters: normal, or mixture (predicts better with few "
-        "models, takes longer).",
+        help="Distribution of item parameters: normal; mixture, or empirical (a grid, up to 3 "
+        "dims), which predict better with few models and take longer.",
         rich_help_panel=_MODEL,
     ),
 ]

@@ -26,8 +26,9 @@ def fit_name(fit: "FitResult") -> str:
     """Family and dims in words: `2PL, 3 dims, benchmark effects`."""
     dims = "1 dim" if fit.spec.dims == 1 else f"{fit.spec.dims} dims"
     effects = f", {fit.group} effects" if fit.group is not None else ""
-    mixture = ", mixture" if fit.report["item_distribution"] == "mixture" else ""
-    return f"{fit.spec.family.upper()}, {dims}{effects}{mixture}"
+    kind = fit.report["item_distribution"]
+    distribution = "" if kind == "normal" else f", {kind} item distribution"
+    return f"{fit.spec.family.upper()}, {dims}{effects}{distribution}"
 
 
 def show_fit(fit: "FitResult", output: Console) -> None:

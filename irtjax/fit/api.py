@@ -61,15 +61,17 @@ def fit(
         estimator: `marginal-items` (items are integrated out: few models, many items),
             `marginal-models` (models are integrated out: many models, few items; the textbooks'
             marginal maximum likelihood), or `auto`, which picks by shape and says so.
-        item_distribution: `normal`, or `mixture` (of `components` normals): better held-out
-            predictions with few models, for `components` times the work.
+        item_distribution: `normal`, or for better held-out predictions with few models `mixture`
+            (of `components` normals, for as many times the work) or `empirical` (estimated weights
+            on a grid of slopes and intercepts, up to 3 dims).
         components: normals of a mixture.
         ability_distribution: `normal`, or `empirical` (weights at the nodes are estimated: the
             empirical histogram). `marginal-models` only.
         quadrature: of `marginal-models`: `fixed` nodes, `adaptive` (Gauss-Hermite nodes around each
             model's own posterior, for models with hundreds of responses), `variational` (normal
             posteriors, in any number of dims), or `auto`.
-        nodes: quadrature nodes a dim; by estimator and shape without.
+        nodes: quadrature nodes a dim (of an empirical item distribution: nodes of each slope); by
+            estimator and shape without.
         starts: fits from this many starts, of which the best is kept; the report has how far
             they agree. `marginal-models` only.
         priors: hyperparameters of the priors.

@@ -26,6 +26,16 @@ class FrameChange:
         unit = jnp.eye(self.matrix.shape[0], dtype=self.matrix.dtype)
         return FrameChange(unit, jnp.zeros_like(self.shift))
 
+    def after(self, first: "FrameChange") -> "FrameChange":
+        """This change after another one, as one."""
+        return FrameChange(self.matrix @ first.matrix, first.shift @ self.matrix.T + self.shift)
+
+    def apply_to_nodes(
+        self, node: Float[Array, "nodes coordinates"]
+    ) -> Float[Array, "groups nodes coordinates"]:
+        """Nodes of each group in the new frame."""
+        return node @ self.matrix.T + self.shift[:, None]
+
     def apply_to_distribution(self, distribution: ItemDistribution) -> ItemDistribution:
         """Item distributions in the new frame."""
         return ItemDistribution(

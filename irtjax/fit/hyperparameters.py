@@ -13,6 +13,7 @@ from irtjax.model.response import Asymptotes
 __all__ = [
     "GroupMoments",
     "ItemDistribution",
+    "asymptotes_log_prior",
     "packed_precision",
     "update_asymptotes",
     "update_distribution",
@@ -160,3 +161,20 @@ def update_asymptotes(
     )
     lowest = guessing + (1 - guessing) * _SMALLEST_RANGE
     return Asymptotes.from_natural(guessing, jnp.maximum(1 - infeasibility, lowest))
+
+
+def asymptotes_log_prior(asymptotes: Asymptotes | None, priors: Priors) -> Float[Array, ""]:
+    """Log-density of the Beta priors of all groups' asymptotes, up to constants."""
+    if asymptotes is None:
+        return jnp.zeros(())
+    log_c, log_not_c, log_d, log_not_d = asymptotes.logarithms()
+    total = _log_beta(log_c, log_not_c, priors.guessing)
+    return total + _log_beta(log_not_d, log_d, priors.infeasibility)
+
+
+def _log_beta(
+    log_p: Float[Array, " groups"], log_not_p: Float[Array, " groups"], prior: tuple[float, float]
+) -> Float[Array, ""]:
+    density = (prior[0] - 1) * log_p + (prior[1] - 1) * log_not_p
+    # An asymptote fixed at 0 or 1 has no prior.
+    return jnp.sum(jnp.where(jnp.isfinite(log_p), density, jnp.zeros_like(density)))

@@ -16,12 +16,18 @@ from irtjax.fit.expected_score import expected_scores
 from irtjax.fit.frame import FrameChange, residual_effects, standardise
 from irtjax.fit.hyperparameters import (
     ItemDistribution,
+    asymptotes_log_prior,
     update_asymptotes,
     update_distribution,
     update_effect_variance,
 )
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, PassResult, pass_context, renew_items
-from irtjax.fit.models_step import ability_covariances, effect_spreads, step_models
+from irtjax.fit.models_step import (
+    ability_covariances,
+    effect_spreads,
+    models_log_prior,
+    step_models,
+)
 from irtjax.fit.outer import OuterParameters, vector_form
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.start import (
@@ -43,7 +49,16 @@ from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["Estimates", "MarginalItems", "OuterParameters", "State"]
+__all__ = [
+    "Estimates",
+    "MarginalItems",
+    "OuterParameters",
+    "State",
+    "item_slopes",
+    "mean_covariance",
+    "pooled",
+    "start_asymptotes",
+]
 
 _T = TypeVar("_T")
 
@@ -131,7 +146,7 @@ class MarginalItems:
             None if effect is None else jnp.full_like(effect, _FIRST_VARIANCE),
             jnp.asarray(priors.effect_variance, dtype),
             distribution,
-            _start_asymptotes(spec, priors, n_groups, dtype),
+            start_asymptotes(spec, priors, n_groups, dtype),
         )
         size = vector_form(outer, free_coordinates(spec))[0].shape[0]
         return State(
@@ -229,7 +244,7 @@ class MarginalItems:
         total, groups = uncertainty_sums(blocks, items, known)
         asymptotes, errors = outer.asymptotes, None
         if asymptotes is not None:
-            errors = asymptote_errors(groups if self.has_effects else _pooled(groups), asymptotes)
+            errors = asymptote_errors(groups if self.has_effects else pooled(groups), asymptotes)
         return Estimates(
             outer.ability,
             ability_errors(total, groups, outer.effect, outer.effect_variance),
@@ -259,7 +274,7 @@ class MarginalItems:
     def move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
         """All parameters but the items after one step, and the change of frame with it."""
         outer, priors = state.outer, state.priors
-        moments = result.moments if self.has_effects else _pooled(result.moments)
+        moments = result.moments if self.has_effects else pooled(result.moments)
         is_free = free_coordinates(state.spec)
         ability, effect = step_models(outer.ability, outer.effect, outer.effect_variance, result)
         covariance = ability_covariances(result, state.is_scored)
@@ -269,7 +284,7 @@ class MarginalItems:
             asymptotes = update_asymptotes(asymptotes, jnp.sum(moments.answers, axis=1), priors)
         distribution = update_distribution(outer.distribution, moments, priors, is_free)
         ability, matrix = standardise(
-            ability, state.is_scored, outer.ability, _mean_of(covariance, state.is_scored)
+            ability, state.is_scored, outer.ability, mean_covariance(covariance, state.is_scored)
         )
         shift = jnp.zeros_like(distribution.mean[:, 0])
         if effect is not None and spread is not None and result.effects is not None:
@@ -289,9 +304,10 @@ class MarginalItems:
         return moved, frame
 
 
-def _mean_of(
+def mean_covariance(
     covariance: Float[Array, "models dims dims"], is_scored: Bool[Array, " models"]
 ) -> Float[Array, "dims dims"]:
+    """Mean covariance of the abilities of the models with responses."""
     weight = is_scored.astype(covariance.dtype)
     return jnp.einsum("i,ikl->kl", weight, covariance) / jnp.maximum(jnp.sum(weight), 1)
 
@@ -302,14 +318,15 @@ def item_slopes(blocks: Blocks, collapsed: ItemPosteriors) -> np.ndarray:
     return slope[np.asarray(blocks.is_item)]
 
 
-def _pooled(sums: _T) -> _T:
+def pooled(sums: _T) -> _T:
     """Sums over all groups, as one group."""
     return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, keepdims=True), sums)
 
 
-def _start_asymptotes(
+def start_asymptotes(
     spec: ModelSpec, priors: Priors, n_groups: int, dtype: jnp.dtype
 ) -> Asymptotes | None:
+    """Every group's asymptotes at the means of their priors, None where the family has none."""
     if not spec.has_asymptotes:
         return None
     guessing = _beta_mean(priors.guessing) if spec.has_guessing else 0.0
@@ -324,37 +341,19 @@ def _beta_mean(parameters: tuple[float, float]) -> float:
 
 
 def _log_prior(outer: OuterParameters, result: PassResult, priors: Priors) -> Float[Array, ""]:
-    """What priors add to the bound, up to constants: abilities, effects, covariances' traces.
-
-    Abilities and effects have normal posteriors: the bound has their divergence from the priors.
-    """
+    """What priors add to the bound, up to constants: abilities, effects, covariances' traces."""
     trace = jnp.trace(outer.distribution.covariance, axis1=2, axis2=3)
-    spread = jnp.trace(outer.ability_covariance, axis1=1, axis2=2)
-    _, log_determinant = jnp.linalg.slogdet(outer.ability_covariance)
-    total = 0.5 * jnp.sum(log_determinant - spread) - 0.5 * jnp.sum(outer.ability**2)
-    total += 0.5 * outer.ability.size
+    total = models_log_prior(
+        outer.ability,
+        outer.ability_covariance,
+        outer.effect,
+        outer.effect_spread,
+        outer.effect_variance,
+        result,
+        priors,
+    )
     total -= 0.5 * priors.trace_penalty * jnp.sum(result.moments.count * trace)
-    if outer.asymptotes is not None:
-        log_c, log_not_c, log_d, log_not_d = outer.asymptotes.logarithms()
-        total += _log_beta(log_c, log_not_c, priors.guessing)
-        total += _log_beta(log_not_d, log_d, priors.infeasibility)
-    if outer.effect is not None and outer.effect_spread is not None and result.effects is not None:
-        # The divergence of the effects' posteriors from N(0, tau^2), and the prior of tau^2.
-        ratio = outer.effect_spread / outer.effect_variance
-        density = outer.effect**2 / outer.effect_variance + ratio - jnp.log(ratio) - 1
-        seen = result.effects.information.T > 0
-        total -= 0.5 * jnp.sum(jnp.where(seen, density, jnp.zeros_like(density)))
-        total -= 0.5 * priors.effect_variance / outer.effect_variance
-        total -= 0.5 * jnp.log(outer.effect_variance)
-    return total
-
-
-def _log_beta(
-    log_p: Float[Array, " groups"], log_not_p: Float[Array, " groups"], prior: tuple[float, float]
-) -> Float[Array, ""]:
-    density = (prior[0] - 1) * log_p + (prior[1] - 1) * log_not_p
-    # An asymptote fixed at 0 or 1 has no prior.
-    return jnp.sum(jnp.where(jnp.isfinite(log_p), density, jnp.zeros_like(density)))
+    return total + asymptotes_log_prior(outer.asymptotes, priors)
 
 
 def _choose(condition: Bool[Array, ""], yes: _T, no: _T) -> _T:

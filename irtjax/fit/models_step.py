@@ -1,20 +1,42 @@
 """Newton step of the models: each model's abilities and effects together."""
 
+from typing import Protocol
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from irtjax.fit.item_pass import PassResult
+from irtjax.fit.kernel import EffectStatistics, ModelStatistics
 from irtjax.fit.packed import pair_index, positive_definite_inverse, unpack
+from irtjax.model.priors import Priors
 
-__all__ = ["ability_covariances", "effect_spreads", "profile_information", "step_models"]
+__all__ = [
+    "FixedSums",
+    "ability_covariances",
+    "effect_spreads",
+    "models_log_prior",
+    "profile_information",
+    "step_models",
+]
 
 # An ability may move by this much a step (Euclidean, in standard deviations), an effect by this
 # many logits: see the cap on the items' steps.
 _LONGEST_STEP = 1.0
 
 
+class FixedSums(Protocol):
+    """What a pass says of the models: sums over the items, whichever way these are integrated."""
+
+    @property
+    def models(self) -> ModelStatistics:
+        """Score and information of the abilities."""
+
+    @property
+    def effects(self) -> EffectStatistics | None:
+        """Score, information and coupling of the effects."""
+
+
 def profile_information(
-    result: PassResult, effect_variance: Float[Array, ""]
+    result: FixedSums, effect_variance: Float[Array, ""]
 ) -> tuple[Float[Array, "models dims dims"], Float[Array, "groups dims models"] | None]:
     """Information of each model's abilities with its effects profiled out, and the coupling.
 
@@ -33,7 +55,7 @@ def profile_information(
 
 
 def ability_covariances(
-    result: PassResult, is_scored: Bool[Array, " models"]
+    result: FixedSums, is_scored: Bool[Array, " models"]
 ) -> Float[Array, "models dims dims"]:
     """Covariance of each ability's normal posterior: the inverse of its information and prior's.
 
@@ -49,7 +71,7 @@ def ability_covariances(
 
 
 def effect_spreads(
-    result: PassResult, effect_variance: Float[Array, ""]
+    result: FixedSums, effect_variance: Float[Array, ""]
 ) -> Float[Array, "models groups"] | None:
     """Variance of each effect's normal posterior, tau^2 where a model has no responses."""
     if result.effects is None:
@@ -61,7 +83,7 @@ def step_models(
     ability: Float[Array, "models dims"],
     effect: Float[Array, "models groups"] | None,
     effect_variance: Float[Array, ""],
-    result: PassResult,
+    result: FixedSums,
 ) -> tuple[Float[Array, "models dims"], Float[Array, "models groups"] | None]:
     """Move each model's abilities and effects by one joint Newton step, capped."""
     information, coupling = profile_information(result, effect_variance)
@@ -78,3 +100,30 @@ def step_models(
     pulled = effect_score - jnp.einsum("gki,ik->gi", result.effects.cross, step)
     effect_step = jnp.clip(pulled / precision, -_LONGEST_STEP, _LONGEST_STEP)
     return ability + step, effect + effect_step.T
+
+
+def models_log_prior(
+    ability: Float[Array, "models dims"],
+    ability_covariance: Float[Array, "models dims dims"],
+    effect: Float[Array, "models groups"] | None,
+    effect_spread: Float[Array, "models groups"] | None,
+    effect_variance: Float[Array, ""],
+    result: FixedSums,
+    priors: Priors,
+) -> Float[Array, ""]:
+    """Minus the divergence of the abilities' and effects' normal posteriors from their priors.
+
+    N(0, I) and N(0, tau^2); with the prior of tau^2, up to constants.
+    """
+    spread = jnp.trace(ability_covariance, axis1=1, axis2=2)
+    _, log_determinant = jnp.linalg.slogdet(ability_covariance)
+    total = 0.5 * jnp.sum(log_determinant - spread) - 0.5 * jnp.sum(ability**2)
+    total += 0.5 * ability.size
+    if effect is None or effect_spread is None or result.effects is None:
+        return total
+    ratio = effect_spread / effect_variance
+    density = effect**2 / effect_variance + ratio - jnp.log(ratio) - 1
+    seen = result.effects.information.T > 0
+    total -= 0.5 * jnp.sum(jnp.where(seen, density, jnp.zeros_like(density)))
+    total -= 0.5 * priors.effect_variance / effect_variance
+    return total - 0.5 * jnp.log(effect_variance)

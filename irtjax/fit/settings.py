@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 ESTIMATORS = ("auto", "marginal-items", "marginal-models")
-ITEM_DISTRIBUTIONS = ("normal", "mixture")
+ITEM_DISTRIBUTIONS = ("normal", "empirical", "mixture")
 ABILITY_DISTRIBUTIONS = ("normal", "empirical")
 QUADRATURES = ("auto", "fixed", "adaptive", "variational")
 

@@ -72,6 +72,11 @@ def test_truncated_parquet(refuses, tmp_path):
         pytest.param(["r.csv", "--family", "5pl"], "'5pl'", id="family"),
         pytest.param(["r.csv", "--estimator", "magic"], "'magic'", id="estimator"),
         pytest.param(["r.csv", "--item-distribution", "flat"], "'flat'", id="distribution"),
+        pytest.param(
+            ["r.csv", "--item-distribution", "empirical", "--dims", 2, "--nodes", 99],
+            "use fewer nodes",
+            id="grid",
+        ),
         pytest.param(["r.csv", "--max-steps", 0], "max_steps", id="steps"),
         pytest.param(["r.csv", "--group", "benchmark"], "'benchmark'", id="group"),
         pytest.param(["r.csv", "--holdout", 1.5], "--holdout", id="holdout"),

@@ -127,6 +127,26 @@ def test_heldout_cells_are_kept_and_not_fitted(finished_run, responses):
     np.testing.assert_array_equal(train, whole)
 
 
+def test_an_empirical_item_distribution_end_to_end(irtjax, responses):
+    flags = ("--group", "benchmark", "--item-distribution", "empirical", "--nodes", 5)
+    fitted = irtjax("fit", responses, *flags, "--holdout", 0.1, "--max-steps", 40, "--out", "run")
+    assert fitted.code == 0
+    assert (
+        "2PL, 1 dim, benchmark effects, empirical item distribution; marginal-items" in fitted.out
+    )
+    run = FitResult.load("run")
+    assert run.report["item_distribution"] == "empirical"
+    assert run.report["grid_nodes"] == 45
+    heldout = run.report["heldout"]
+    assert heldout["model"]["log_loss"] < heldout["baselines"]["model_mean"]["log_loss"]
+    pairs = pd.DataFrame({"model_id": run.data.model_ids[:3], "item_id": run.data.item_ids[:3]})
+    pairs.to_csv("pairs.csv", index=False)
+    assert irtjax("predict", "run", "pairs.csv", "--out", "p.csv").code == 0
+    np.testing.assert_allclose(
+        pd.read_csv("p.csv")["probability"], run.predict(pairs)["probability"], rtol=1e-6
+    )
+
+
 def test_what_the_terminal_says(irtjax, responses):
     outcome = irtjax("fit", responses, "--holdout", 0.1, "--out", "run")
     assert outcome.code == 0

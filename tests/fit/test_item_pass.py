@@ -177,7 +177,7 @@ def test_shared_asymptotes_are_renewed_by_their_expected_counts(passed):
         return
     priors = Priors(guessing=(3.0, 9.0), infeasibility=(2.0, 11.0))
     renewed = jax.jit(update_asymptotes, static_argnums=2)(
-        placed.asymptotes, result.moments, priors
+        placed.asymptotes, result.moments.answers.sum(axis=1), priors
     )
     for g, counts in enumerate(expected.answers.sum(axis=1)):
         known_right, known_wrong, right, wrong = counts

@@ -51,7 +51,7 @@ def test_data_that_cannot_be_fitted(data, spec, message):
     "settings, message",
     [
         ({"estimator": "mirt"}, "estimator 'mirt' is not known; use one of auto"),
-        ({"item_distribution": "beta"}, "use one of normal, mixture"),
+        ({"item_distribution": "beta"}, "use one of normal, empirical, mixture"),
         ({"components": 0}, "at least 1 component, not 0"),
         ({"max_steps": 0}, "max_steps must be at least 1, not 0"),
         ({"group": "benchmark"}, "no item metadata column 'benchmark'"),
