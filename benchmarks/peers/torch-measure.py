@@ -1,0 +1,48 @@
+"""torch-measure: 2PL and 3PL by stochastic variational inference, factor model by MLE or JML."""
+
+from typing import Any
+
+from benchmarks.peers.harness import Clock, Outcome, PeerProblem, main
+
+
+def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome:
+    """`model` (`2pl`, `3pl`, `factor` with `dims`), `method`, `epochs`, `lr`."""
+    with clock("import"):
+        import torch
+        from torch_measure.models import LogisticFM, ThreePL, TwoPL
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    if settings["model"] == "factor":
+        model = LogisticFM(*problem.shape, n_factors=settings["dims"])
+    else:
+        model = {"2pl": TwoPL, "3pl": ThreePL}[settings["model"]](*problem.shape)
+    with clock("data"):
+        responses = torch.from_numpy(problem.dense()).float()
+    with clock("fit"):
+        history = model.fit(
+            responses,
+            method=settings["method"],
+            max_epochs=settings["epochs"],
+            lr=settings["lr"],
+            verbose=False,
+        )
+    parameters, probability = {}, None
+    with torch.no_grad():
+        if settings["model"] != "factor":
+            parameters = {
+                "slope": model.discrimination.numpy(),
+                "difficulty": model.difficulty.numpy(),
+            }
+        if settings["model"] == "3pl":
+            parameters["guessing"] = model.guessing.numpy()
+        if len(problem.test_model):
+            query = {
+                "subject_idx": torch.from_numpy(problem.test_model).long(),
+                "item_idx": torch.from_numpy(problem.test_item).long(),
+            }
+            probability = model.predict(query).numpy()
+    return Outcome(probability, parameters, {"n_steps": len(history["losses"])})
+
+
+if __name__ == "__main__":
+    main(run, "torch-measure")
