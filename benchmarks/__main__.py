@@ -26,6 +26,7 @@ from benchmarks.catalogue import PROBLEMS
 from benchmarks.compare import compared
 from benchmarks.environments import PEERS, ROOT
 from benchmarks.figures import quality_figure, scaling_figure
+from benchmarks.scaling import AXES
 from benchmarks.table import results_table
 
 SINGLE = {
@@ -34,7 +35,6 @@ SINGLE = {
     "command-w2": "benchmarks.command_w2",
     "roofline": "benchmarks.roofline",
 }
-AXES = ("models", "items", "items-converged", "dims", "density")
 _RESULTS = ROOT / "benchmarks" / "results"
 
 
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, metavar="PEER")
-    parser.add_argument("--axes", nargs="*", choices=AXES, default=AXES, metavar="AXIS")
+    parser.add_argument("--axes", nargs="*", choices=AXES, default=tuple(AXES), metavar="AXIS")
     parser.add_argument("--out", type=Path, default=_RESULTS, help="folder (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=0, help="counted runs of single measurements")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)

@@ -119,8 +119,8 @@ PROBLEMS: dict[str, ProblemPlan] = {
         problem_w1,
         irtjax=(
             IrtjaxRun(
-                "4 dims, benchmark effects, mixture",
-                dims=4,
+                "6 dims, benchmark effects, mixture",
+                dims=6,
                 arguments={
                     "group": "benchmark",
                     "item_distribution": "mixture",
@@ -172,9 +172,14 @@ PROBLEMS: dict[str, ProblemPlan] = {
                 "2PL, 2,000 epochs",
                 {"dims": 1, "lr": 0.1, "epochs": 20, "of_epochs": 2000},
             ),
+            PeerRun(
+                "torch-measure",
+                "2PL SVI 2,000",
+                {"model": "2pl", "method": "svi", "epochs": 20, "of_epochs": 2000, "lr": 0.02},
+            ),
         ),
         left_out={"dynamirt": _DENSE, "mirt": _DENSE, "theta-irt": _DENSE, "girth": _NO_MISSING},
-        irtjax_turns=1,
+        irtjax_turns=2,
     ),
     "metabench": ProblemPlan(
         metabench_problem,

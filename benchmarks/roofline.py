@@ -18,7 +18,7 @@ of slopes and Q Gauss-Hermite nodes, a cell of the 2PL without effects costs
   read and written once. The blocks' float32 intermediates stay in cache and are not counted.
 
 Work an item (inverses of K x K matrices, divergences, moments of the prior) is 1 / models of the
-cells' and left out, as is the additions and multiplications between the exponentials.
+cells' and left out, as are the additions and multiplications between the exponentials.
 
 Rates are measured in the same run with CPU seconds of all threads, so they are a core's: float32
 matrix product of 1,024 x 1,024, exponential, division and log1p over an array that stays in cache,

@@ -27,6 +27,7 @@ __all__ = [
     "Clock",
     "Outcome",
     "PeerProblem",
+    "extrapolated",
     "keep_compiled",
     "peak_mebibytes",
     "main",
@@ -112,6 +113,17 @@ class Clock:
         finally:
             self.cpu[part] = self.cpu.get(part, 0.0) + _cpu_seconds() - cpu
             self.wall[part] = self.wall.get(part, 0.0) + time.perf_counter() - wall
+
+
+def extrapolated(settings: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    """What to report where `epochs` of the `of_epochs` that the schedule has were run."""
+    run, whole = settings["epochs"], settings.get("of_epochs")
+    if not whole:
+        return {}
+    return {
+        "extrapolated_cpu_seconds": clock.cpu["fit"] * whole / run,
+        "note": f"{run} of {whole:,} epochs run; quality is of these",
+    }
 
 
 def keep_compiled() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.harness import Clock, Outcome, PeerProblem, main, sigmoid
+from benchmarks.peers.harness import Clock, Outcome, PeerProblem, extrapolated, main, sigmoid
 
 
 def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome:
@@ -38,13 +38,7 @@ def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome
     chosen = problem.test_item
     logit = (slope[chosen] * (ability[problem.test_model] - difficulty[chosen])).sum(axis=1)
     report = {"n_steps": settings["epochs"], "data_cpu_seconds": clock.cpu["data"]}
-    whole = settings.get("of_epochs")
-    if whole:
-        factor = whole / settings["epochs"]
-        report |= {
-            "extrapolated_cpu_seconds": clock.cpu["fit"] * factor,
-            "note": f"{settings['epochs']} of {whole:,} epochs run; quality is of these",
-        }
+    report |= extrapolated(settings, clock)
     if not np.isfinite(logit).all():
         report["status"] = "not a number"
     return Outcome(sigmoid(logit), {}, report)

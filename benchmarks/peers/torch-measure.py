@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from benchmarks.peers.harness import Clock, Outcome, PeerProblem, main
+from benchmarks.peers.harness import Clock, Outcome, PeerProblem, extrapolated, main
 
 
 def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome:
-    """`model` (`2pl`, `3pl`, `factor` with `dims`), `method`, `epochs`, `lr`."""
+    """`model` (`2pl`, `3pl`, `factor` with `dims`), `method`, `epochs`, `of_epochs`, `lr`."""
     with clock("import"):
         import torch
+        from torch_measure.fitting import jml_fit, mle_fit
+        from torch_measure.fitting.svi import svi_fit
         from torch_measure.models import LogisticFM, ThreePL, TwoPL
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -16,12 +18,13 @@ def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome
         model = LogisticFM(*problem.shape, n_factors=settings["dims"])
     else:
         model = {"2pl": TwoPL, "3pl": ThreePL}[settings["model"]](*problem.shape)
-    with clock("data"):
-        responses = torch.from_numpy(problem.dense()).float()
+    estimate = {"svi": svi_fit, "mle": mle_fit, "jml": jml_fit}[settings["method"]]
     with clock("fit"):
-        history = model.fit(
-            responses,
-            method=settings["method"],
+        history = estimate(
+            model,
+            torch.from_numpy(problem.model_index).long(),
+            torch.from_numpy(problem.item_index).long(),
+            torch.from_numpy(problem.response).float(),
             max_epochs=settings["epochs"],
             lr=settings["lr"],
             verbose=False,
@@ -41,7 +44,8 @@ def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome
                 "item_idx": torch.from_numpy(problem.test_item).long(),
             }
             probability = model.predict(query).numpy()
-    return Outcome(probability, parameters, {"n_steps": len(history["losses"])})
+    report = {"n_steps": len(history["losses"]), **extrapolated(settings, clock)}
+    return Outcome(probability, parameters, report)
 
 
 if __name__ == "__main__":
