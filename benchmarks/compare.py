@@ -108,7 +108,8 @@ def with_ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add what a run costs as a multiple of irtjax's first row.
 
     `ratio` compares CPU seconds of warm fits (of the whole schedule, where a part was run and the
-    rest extrapolated), `cold_ratio` those of a first fit in a process, compiling included.
+    rest extrapolated), `cold_ratio` those of a first fit in a process, compiling included, and
+    `again_ratio` those of a further fit, of a package that compiles at every call.
     """
     own = next((row for row in rows if row["who"] == "irtjax" and "cpu_seconds" in row), None)
     if own is None:
@@ -117,7 +118,11 @@ def with_ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         warm = row.get("extrapolated_cpu_seconds", row.get("cpu_seconds"))
         cold = row.get("extrapolated_cpu_seconds", row.get("cold_cpu_seconds"))
-        ratios = {"ratio": (warm, "cpu_seconds"), "cold_ratio": (cold, "cold_cpu_seconds")}
+        ratios = {
+            "ratio": (warm, "cpu_seconds"),
+            "cold_ratio": (cold, "cold_cpu_seconds"),
+            "again_ratio": (row.get("again_cpu_seconds"), "cpu_seconds"),
+        }
         added = {k: value / own[name] for k, (value, name) in ratios.items() if value is not None}
         result.append({**row, **added})
     return result

@@ -12,7 +12,7 @@ _MERITS = {
     "log_loss": "log-loss on held-out cells (nats), lower is better",
     "icc_rmse": "RMSE of response curves, lower is better",
 }
-_OWN, _OTHER = "tab:blue", "tab:orange"
+_OWN = "tab:blue"
 
 
 def fitted_slope(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
@@ -24,34 +24,33 @@ def fitted_slope(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
 def quality_figure(result: dict[str, Any], path: Path) -> bool:
     """Quality against CPU seconds, a point a run.
 
+    Runs whose seconds are extrapolated are left out: their quality is not of these seconds.
+
     Returns:
         Whether there was anything to draw.
     """
     merit = result["figure_of_merit"]
-    rows = [row for row in result["rows"] if merit in row and "cpu_seconds" in row]
+    rows = [row for row in result["rows"] if merit in row and "extrapolated_cpu_seconds" not in row]
     if not rows:
         return False
     plt = _pyplot()
-    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    others = iter(plt.colormaps["tab10"].colors[1:])
     for row in rows:
-        seconds = row.get("extrapolated_cpu_seconds", row["cpu_seconds"])
         is_own = row["who"] == "irtjax"
+        style = {"marker": "o", "color": _OWN} if is_own else {"marker": "s", "color": next(others)}
+        filled = "full" if not is_own or row is rows[0] else "none"
+        name = f"{row['who']}, {row['label']}"
         axes.plot(
-            seconds, row[merit], "o" if is_own else "s", color=_OWN if is_own else _OTHER, ms=7
-        )
-        axes.annotate(
-            f"{row['who']} {row['label']}",
-            (seconds, row[merit]),
-            textcoords="offset points",
-            xytext=(7, 5),
-            fontsize=8,
+            row["cpu_seconds"], row[merit], ls="", ms=8, fillstyle=filled, label=name, **style
         )
     axes.set_xscale("log")
-    axes.margins(x=0.35, y=0.12)
-    axes.set_xlabel("CPU seconds of the fit, compiling apart (log scale)")
+    axes.margins(x=0.1, y=0.1)
+    axes.set_xlabel("CPU seconds of a warm fit, compiling apart (log scale)")
     axes.set_ylabel(_MERITS[merit])
     axes.set_title(f"{result['problem']}: quality against time, {result['date']}")
     axes.grid(alpha=0.3)
+    figure.legend(loc="outside right center", fontsize=9)
     _save(figure, path)
     return True
 

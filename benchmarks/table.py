@@ -59,4 +59,8 @@ def _note(row: dict[str, Any]) -> str:
         return str(row["error"])
     status = row.get("status", "")
     steps = f"{row['n_steps']} steps" if "n_steps" in row else ""
-    return ", ".join(filter(None, [str(status), steps, row.get("note", "")]))
+    again = ""
+    if "again_ratio" in row:
+        seconds, ratio = row["again_cpu_seconds"], row["again_ratio"]
+        again = f"compiles at every call: {seconds:.3g} CPU s, x {ratio:,.3g}"
+    return ", ".join(filter(None, [str(status), steps, again, row.get("note", "")]))

@@ -59,13 +59,19 @@ def test_ratios_are_against_irtjax_and_use_the_whole_schedule():
     rows = compare.with_ratios(
         [
             {"who": "irtjax", "cpu_seconds": 2.0, "cold_cpu_seconds": 8.0},
-            {"who": "a", "cpu_seconds": 10.0, "cold_cpu_seconds": 24.0},
+            {
+                "who": "a",
+                "cpu_seconds": 10.0,
+                "cold_cpu_seconds": 24.0,
+                "again_cpu_seconds": 24.0,
+            },
             {"who": "b", "cpu_seconds": 10.0, "extrapolated_cpu_seconds": 1000.0},
             {"who": "c", "error": "not installed"},
         ]
     )
     assert [row.get("ratio") for row in rows] == [1.0, 5.0, 500.0, None]
     assert [row.get("cold_ratio") for row in rows] == [1.0, 3.0, 125.0, None]
+    assert [row.get("again_ratio") for row in rows] == [None, 12.0, None, None]
 
 
 def test_medians_are_over_the_turns():
