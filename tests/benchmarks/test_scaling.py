@@ -10,7 +10,7 @@ from benchmarks.scaling import AXES, Axis, simulated
 def test_an_axis_changes_one_size_and_names_the_others():
     axis = Axis("items", "count", (100.0, 200.0), models=30, dims=3)
     assert axis.at(200.0) == {"models": 30, "items": 200, "dims": 3, "density": 1.0}
-    assert axis.held == "30 models, 3 dims, density 1"
+    assert axis.held == "30 models, 3 dims, all cells"
     assert AXES["density"].at(0.02)["density"] == 0.02
 
 
