@@ -61,6 +61,12 @@ _NO_MISSING = "its estimator takes no missing cells"
 _SLOW = "{}; 140 million cells would take it hours (W2, 3 million cells, takes it a minute or more)"
 _DENSE = "takes a dense matrix only: 10^9 cells in float32 and its gradients exceed the memory"
 
+
+def _mirt_em(family: str) -> dict[str, str]:
+    # SQUAREM takes it to the same estimates in .6 of the time.
+    return {"method": "em", "family": family, "accelerate": "squarem"}
+
+
 _W1_PEERS = (
     PeerRun("theta-irt", "4PL, priors", {"family": "4pl", "slope_sd": 0.5, "intercept_sd": 2.0}),
     PeerRun("dynamirt", "2PL SVI 1,000", {"family": "2pl", "dims": 1, "steps": 1000, "lr": 0.05}),
@@ -70,7 +76,7 @@ _W1_PEERS = (
         {"model": "2pl", "method": "svi", "epochs": 2000, "lr": 0.02},
     ),
     PeerRun("py-irt", "2PL 2,000 epochs", {"dims": 1, "lr": 0.1, "epochs": 2000}),
-    PeerRun("mirt", "2PL EM, priors", {"method": "em", "family": "2pl"}),
+    PeerRun("mirt", "2PL EM, priors, SQUAREM", _mirt_em("2pl")),
 )
 _W2_PEERS = (
     PeerRun("dynamirt", "SVI 300", {"family": "2pl", "dims": 2, "steps": 300, "lr": 0.05}),
@@ -93,7 +99,7 @@ _W2_SLOW_PEERS = (PeerRun("py-irt", "lr .05, 800 epochs", {"dims": 2, "lr": 0.05
 def _w3_peers(family: str) -> tuple[PeerRun, ...]:
     name = family.upper()
     shared = (
-        PeerRun("mirt", f"{name} EM, priors", {"method": "em", "family": family}),
+        PeerRun("mirt", f"{name} EM, priors, SQUAREM", _mirt_em(family)),
         PeerRun("theta-irt", f"{name}, its priors", {"family": family}),
         PeerRun(
             "dynamirt",

@@ -11,7 +11,7 @@ _START_SPREAD = 0.5
 
 
 def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome:
-    """`method` is `gvem` (`dims`, `steps`), `em` (`family`) or `information` (one pass a pick)."""
+    """`method`: `gvem` (`dims`, `steps`), `em` (`family`, `accelerate`), `information` (a pick each)."""
     methods = {"gvem": _gvem, "em": _em, "information": _information}
     return methods[settings["method"]](problem, settings, clock)
 
@@ -42,7 +42,11 @@ def _em(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome
     family = settings["family"].upper()
     with clock("fit"):
         result = fit_mirt(
-            responses, family, priors=default_priors(family), compute_standard_errors=False
+            responses,
+            family,
+            priors=default_priors(family),
+            compute_standard_errors=False,
+            accelerate=settings.get("accelerate", "none"),
         )
     fitted = result.model.parameters
     names = {
