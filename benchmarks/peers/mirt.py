@@ -11,7 +11,7 @@ _START_SPREAD = 0.5
 
 
 def run(problem: PeerProblem, settings: dict[str, Any], clock: Clock) -> Outcome:
-    """`method`: `gvem` (`dims`, `steps`), `em` (`family`, `accelerate`), `information` (a pick each)."""
+    """`method`: `gvem` (`dims`, `steps`), `em` (`family`, `accelerate`), `information` (picks)."""
     methods = {"gvem": _gvem, "em": _em, "information": _information}
     return methods[settings["method"]](problem, settings, clock)
 
