@@ -70,14 +70,14 @@ def scaling_figure(sweep: dict[str, Any], path: Path) -> None:
     axes.plot(x, y, "o", color=_OWN, label="measured, median of the warm fits")
     line = np.exp(intercept) * np.asarray(x, float) ** slope
     axes.plot(x, line, "-", color=_OWN, alpha=0.6, label=f"slope {slope:.2f}")
-    axes.plot(
-        x, y[0] * np.asarray(x) / x[0], ":", color="gray", label="slope 1, from the first point"
-    )
+    linear = [y[0] * value / x[0] for value in x]
+    axes.plot(x, linear, ":", color="gray", label="slope 1, from the first point")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(x, [f"{value:g}" if value < 1 else f"{value:,.0f}" for value in x])
     axes.minorticks_off()
-    axes.set_yticks(_ticks(y), [f"{value:g}" for value in _ticks(y)])
+    ticks = _ticks([*y, *linear])
+    axes.set_yticks(ticks, [f"{value:g}" for value in ticks])
     axes.set_xlabel(f"{sweep['axis']} ({sweep['unit']}, log scale)")
     axes.set_ylabel("CPU seconds (log scale)")
     axes.set_title(f"Time against {sweep['axis']}: {sweep['held']}\n{sweep['what']}", fontsize=10)
