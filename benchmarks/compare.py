@@ -40,30 +40,13 @@ def compared(
     """
     problem = plan.make()
     chosen = [run for run in plan.peers if run.peer in set(peers)]
-    own: dict[int, list[dict[str, Any]]] = {k: [] for k in range(len(plan.irtjax))}
-    errors: dict[int, str] = {}
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "problem.npz"
-        if chosen:
-            write_problem(problem, path)
-        for peer in turns(chosen, plan.irtjax_turns):
-            if peer is not None:
-                say(f"{name}: {peer.peer} {peer.label}")
-                rows.append(_peer_row(peer, problem, path))
-                continue
-            for k, run in enumerate(plan.irtjax):
-                say(f"{name}: irtjax {run.label}")
-                try:
-                    own[k].append(run_irtjax(name, k))
-                except PeerFailed as failed:
-                    errors[k] = str(failed)
+    own, rows = _interleaved(name, plan, problem, chosen, say)
     first = [
         {
             "who": "irtjax",
             "label": run.label,
             "version": importlib.metadata.version("irtjax"),
-            **(median_row(own[k]) if own[k] else {"error": errors.get(k, "not run")}),
+            **own[k],
         }
         for k, run in enumerate(plan.irtjax)
     ]
@@ -126,6 +109,42 @@ def with_ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         added = {k: value / own[name] for k, (value, name) in ratios.items() if value is not None}
         result.append({**row, **added})
     return result
+
+
+def _interleaved(
+    name: str,
+    plan: ProblemPlan,
+    problem: Any,
+    chosen: Sequence[PeerRun],
+    say: Callable[[str], None],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A row for each setting of irtjax, and one for each run of a peer."""
+    measured: list[list[dict[str, Any]]] = [[] for _ in plan.irtjax]
+    failures: list[list[str]] = [[] for _ in plan.irtjax]
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.npz"
+        if chosen:
+            write_problem(problem, path)
+        for peer in turns(chosen, plan.irtjax_turns):
+            if peer is not None:
+                say(f"{name}: {peer.peer} {peer.label}")
+                rows.append(_peer_row(peer, problem, path))
+                continue
+            for k, run in enumerate(plan.irtjax):
+                say(f"{name}: irtjax {run.label}")
+                try:
+                    measured[k].append(run_irtjax(name, k))
+                except PeerFailed as failed:
+                    failures[k].append(str(failed))
+    return [_own_row(*each) for each in zip(measured, failures, strict=True)], rows
+
+
+def _own_row(measured: list[dict[str, Any]], failures: list[str]) -> dict[str, Any]:
+    failed = {"failed_turns": failures} if failures else {}
+    if measured:
+        return median_row(measured) | failed
+    return {"error": failures[-1]} if failures else {"error": "not run"}
 
 
 def _peer_row(run: PeerRun, problem: Any, path: Path) -> dict[str, Any]:

@@ -63,4 +63,5 @@ def _note(row: dict[str, Any]) -> str:
     if "again_ratio" in row:
         seconds, ratio = row["again_cpu_seconds"], row["again_ratio"]
         again = f"compiles at every call: {seconds:.3g} CPU s, x {ratio:,.3g}"
-    return ", ".join(filter(None, [str(status), steps, again, row.get("note", "")]))
+    failed = f"{len(row['failed_turns'])} turns failed" if "failed_turns" in row else ""
+    return ", ".join(filter(None, [str(status), steps, again, failed, row.get("note", "")]))

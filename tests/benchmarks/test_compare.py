@@ -120,7 +120,15 @@ def test_a_failing_peer_is_a_row_with_the_reason(
     own = {"cpu_seconds": 1.0, "wall_seconds": 1.0, "cold_cpu_seconds": 2.0}
     own |= {"compile_seconds": 1.0, "peak_mebibytes": 99.0, "log_loss": 0.4, "status": "converged"}
     monkeypatch.setattr(compare, "run_peer", run)
-    monkeypatch.setattr(compare, "run_irtjax", lambda name, k: own)
+    turns = iter([own, PeerFailed("ended by signal 9"), own])
+
+    def run_own(name: str, k: int) -> dict[str, Any]:
+        turn = next(turns)
+        if isinstance(turn, PeerFailed):
+            raise turn
+        return turn
+
+    monkeypatch.setattr(compare, "run_irtjax", run_own)
     plan = ProblemPlan(
         lambda: problem,
         irtjax=(IrtjaxRun("2PL"),),
@@ -143,6 +151,8 @@ def test_a_failing_peer_is_a_row_with_the_reason(
         ("girth", "", "a reason"),
     ]
     assert result["rows"][3]["ratio"] == result["rows"][3]["cpu_seconds"]
+    assert result["rows"][0]["failed_turns"] == ["ended by signal 9"]
+    assert len(result["rows"][0]["cpu_seconds_of_turns"]) == 2
     assert json.loads(json.dumps(result)) == result
     assert len(said) == 6
 
@@ -150,6 +160,7 @@ def test_a_failing_peer_is_a_row_with_the_reason(
     console.print(results_table(result))
     text = console.export_text()
     assert "no memory for 3 GB" in text
+    assert "1 turns failed" in text
     assert "0.4000" in text
     assert "0.6931" in text
 
