@@ -4,10 +4,11 @@ import dataclasses
 import resource
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from benchmarks.peers.harness import peak_mebibytes
 
 __all__ = ["Timing", "peak_mebibytes", "timed", "timed_command"]
 
@@ -43,9 +44,3 @@ def timed_command(command: Sequence[str], n_runs: int = 3, **options: Any) -> Ti
         wall.append(time.perf_counter() - start)
         cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return Timing(statistics.median(cpu), statistics.median(wall), n_runs)
-
-
-def peak_mebibytes() -> float:
-    """Peak resident memory of this process so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,0 +1,52 @@
+"""The command: which names it knows, and what it leaves."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+command = importlib.import_module("benchmarks.__main__")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+    return int(command.main())
+
+
+@pytest.mark.parametrize("arguments", [(), ("W2", "W9")])
+def test_names_that_are_missing_or_unknown_list_the_known_ones(
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    assert run(monkeypatch, *arguments) == 2
+    said = capsys.readouterr().err
+    assert ("unknown: W9" in said) == bool(arguments)
+    for name in (*command.PROBLEMS, "scaling", "roofline", "fit-w2"):
+        assert name in said
+
+
+def test_a_problem_leaves_json_and_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    result = {
+        "problem": "W2",
+        "date": "2026-01-31",
+        "figure_of_merit": "log_loss",
+        "rows": [{"who": "mirt", "label": "GVEM", "error": "not installed: no such version"}],
+    }
+    asked: list[Any] = []
+
+    def compared(name: str, plan: Any, peers: Any, say: Any) -> dict[str, Any]:
+        asked.append((name, list(peers)))
+        return result
+
+    monkeypatch.setattr(command, "compared", compared)
+    assert run(monkeypatch, "W2", "--peers", "mirt", "--out", str(tmp_path / "out")) == 0
+    assert asked == [("W2", ["mirt"])]
+    assert json.loads((tmp_path / "out" / "W2.json").read_text()) == result
+    assert not (tmp_path / "out" / "W2.png").exists()
+    assert "not installed: no such version" in capsys.readouterr().out
