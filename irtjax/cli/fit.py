@@ -53,7 +53,7 @@ def fit(
             metavar="NAME",
             rich_help_panel=_MODEL,
             help="marginal-items (few models, many items), marginal-models (many models, few "
-            "items), or auto, which picks by shape.",
+            "items), joint-map (both sides estimated), or auto, which picks by shape.",
         ),
     ] = "auto",
     item_distribution: Annotated[

@@ -60,7 +60,9 @@ def fit(
             and standard deviation (of the first they are 0 and 1). `marginal-models` only.
         estimator: `marginal-items` (items are integrated out: few models, many items),
             `marginal-models` (models are integrated out: many models, few items; the textbooks'
-            marginal maximum likelihood), or `auto`, which picks by shape and says so.
+            marginal maximum likelihood), `joint-map` (nothing is integrated out: each side at its
+            mode given the other; quick, errors conditional; with `Priors.off()` joint maximum
+            likelihood), or `auto`, which picks one of the first two by shape and says so.
         item_distribution: `normal`, or `mixture` (of `components` normals): better held-out
             predictions with few models, for `components` times the work.
         components: normals of a mixture.
