@@ -150,9 +150,10 @@ def test_it_is_the_maximum_of_the_joint_posterior_in_the_frame(family):
     np.testing.assert_allclose(
         fit.report["log_likelihood"], reference.objective(best), atol=1e-6 if is_double else 1e-3
     )
-    # Probabilities do not depend on the frame; the model that is all right lies outside it.
+    # Probabilities do not depend on the frame (the model that is all right lies outside it); the
+    # abilities may have 1e-4 to go.
     np.testing.assert_allclose(
-        everything(fit), reference.probability(best), atol=1e-5 if is_double else 2e-3
+        everything(fit), reference.probability(best), atol=1e-4 if is_double else 2e-3
     )
     objective = fit.report["trace"]["objective"]
     assert np.all(np.diff(objective) > -1e-5 * abs(objective[-1]))
