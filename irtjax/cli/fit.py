@@ -36,10 +36,44 @@ def fit(
     ],
     family: options.Family = "2pl",
     dims: options.Dims = 1,
+<<<<<<< HEAD
     group: options.Group = None,
     estimator: options.Estimator = "auto",
     item_distribution: options.ItemDistribution = "normal",
     components: options.Components = None,
+=======
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Item column (say, benchmark) for model x benchmark effects and one item "
+            "distribution a benchmark.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_MODEL,
+            help="marginal-items (few models, many items), marginal-models (many models, few "
+            "items), joint-map (both sides estimated), or auto, which picks by shape.",
+        ),
+    ] = "auto",
+    item_distribution: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Distribution of item parameters: normal, or mixture (predicts better with few "
+            "models, takes longer).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "normal",
+    components: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Normals of a mixture; 4 without.", rich_help_panel=_MODEL),
+    ] = None,
+>>>>>>> joint
     model_group: Annotated[
         str | None,
         typer.Option(

@@ -60,10 +60,18 @@ def fit(
             and standard deviation (of the first they are 0 and 1). `marginal-models` only.
         estimator: `marginal-items` (items are integrated out: few models, many items),
             `marginal-models` (models are integrated out: many models, few items; the textbooks'
+<<<<<<< HEAD
             marginal maximum likelihood), or `auto`, which picks by shape and says so.
         item_distribution: `normal`, or for better held-out predictions with few models `mixture`
             (of `components` normals, for as many times the work) or `empirical` (estimated weights
             on a grid of slopes and intercepts, up to 3 dims).
+=======
+            marginal maximum likelihood), `joint-map` (nothing is integrated out: each side at its
+            mode given the other; quick, errors conditional; with `Priors.off()` joint maximum
+            likelihood), or `auto`, which picks one of the first two by shape and says so.
+        item_distribution: `normal`, or `mixture` (of `components` normals): better held-out
+            predictions with few models, for `components` times the work.
+>>>>>>> joint
         components: normals of a mixture.
         ability_distribution: `normal`, or `empirical` (weights at the nodes are estimated: the
             empirical histogram). `marginal-models` only.

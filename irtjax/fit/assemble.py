@@ -1,15 +1,19 @@
 """From blocked estimates on devices to a `FitResult` in the matrix's order."""
 
+import dataclasses
 from typing import Any
 
 import jax
 import numpy as np
 
 from irtjax.data.blocks import BlockLayout
+from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.marginal_items import Estimates
 from irtjax.fit.result import FittedParameters
+from irtjax.fit.rotation import canonical_rotation
+from irtjax.model.spec import ModelSpec
 
-__all__ = ["fitted_parameters"]
+__all__ = ["Abilities", "estimated_parameters", "fitted_parameters"]
 
 
 def fitted_parameters(
@@ -52,3 +56,94 @@ def fitted_parameters(
         fixed,
         unit,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Abilities:
+    """Estimates of the models, host arrays in the order of the data."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    expected_score: np.ndarray
+
+
+def estimated_parameters(
+    data: ResponseMatrix,
+    spec: ModelSpec,
+    items: Any,
+    item_covariance: np.ndarray,
+    abilities: Abilities,
+    populations: tuple[np.ndarray, np.ndarray],
+) -> FittedParameters:
+    """Where items are estimated, not integrated out: host arrays in the canonical frame.
+
+    One dim is left as it is.
+
+    Args:
+        data: the responses.
+        spec: family and dims.
+        items: `ItemParameters` as host arrays, in the order of the data.
+        item_covariance: of `(slope, intercept, guessing, feasibility)` on their free scales.
+        abilities: of the models.
+        populations: mean and covariance of each population of models.
+    """
+    dims = spec.dims
+    slope = items.slope
+    turn = np.eye(dims, dtype=slope.dtype)
+    if dims > 1:
+        accuracy = data.totals("models")[1]
+        turn = canonical_rotation(slope, abilities.mean, accuracy).astype(slope.dtype)
+    lift = np.eye(dims + 1, dtype=slope.dtype)
+    lift[:dims, :dims] = turn
+    within = item_covariance[:, : dims + 1, : dims + 1]
+    within = np.einsum("ka,jkl,lb->jab", lift, within, lift, optimize=True)
+    rows, columns = np.tril_indices(dims + 1)
+    packed: Any = within[:, rows, columns][:, None]
+    asymptotes = _asymptotes(spec, items, item_covariance)
+    mean: Any = np.concatenate([slope @ turn, items.intercept[:, None]], axis=1)[:, None]
+    share: Any = np.ones_like(mean[:, :, 0])
+    nothing: Any = np.full_like(abilities.mean, np.nan)
+    moved: Any = (
+        populations[0] @ turn,
+        np.einsum("ka,gkl,lb->gab", turn, populations[1], turn),
+    )
+    turned: Any = abilities.mean @ turn
+    covariance: Any = np.einsum("ka,ikl,lb->iab", turn, abilities.covariance, turn)
+    expected_score: Any = abilities.expected_score
+    return FittedParameters(
+        turned,
+        covariance,
+        nothing,
+        nothing,
+        None,
+        None,
+        expected_score,
+        mean,
+        packed,
+        share,
+        None,
+        None,
+        None,
+        *asymptotes,
+        *moved,
+    )
+
+
+def _asymptotes(spec: ModelSpec, items: Any, covariance: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    """Guessing and feasibility with delta-method errors: `dc = c (1 - c) du`, `dd` by both."""
+    zero = np.zeros_like(items.intercept)
+    if items.asymptotes is None:
+        return zero, np.ones_like(zero), zero, zero
+    lower, upper = items.asymptotes.lower, items.asymptotes.upper
+    c, t = 1 / (1 + np.exp(-lower)), 1 / (1 + np.exp(-upper))
+    gradient = np.zeros_like(covariance[:, :, :2])
+    position = spec.dims + 1
+    if spec.has_guessing:
+        gradient[:, position, 0] = c * (1 - c)
+        gradient[:, position, 1] = c * (1 - c) * (1 - t)
+        position += 1
+    if spec.has_feasibility:
+        gradient[:, position, 1] = (1 - c) * t * (1 - t)
+    variance = np.einsum("jak,jab,jbk->jk", gradient, covariance, gradient)
+    error = np.sqrt(variance)
+    return c, c + (1 - c) * t, error[:, 0], error[:, 1]

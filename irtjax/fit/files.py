@@ -1,6 +1,7 @@
 """A run's folder: `items.csv`, `models.csv`, `fit.json`, `responses.npz`, `checkpoint/`."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from irtjax.checkpoint import latest_step, read_metadata, restore_arrays, save_arrays
 from irtjax.data.responses import Cells
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.result import FitResult, FittedParameters
 from irtjax.io import read_responses, write_json, write_responses, write_table
 from irtjax.model.spec import ModelSpec
@@ -78,8 +79,12 @@ def load_run(run: Path) -> FitResult:
         report = json.loads((run / "fit.json").read_text())
     except ValueError as error:
         raise InputError(f"{run / 'fit.json'} is damaged: {error}") from None
+    with warnings.catch_warnings():
+        # Of a file that `save_run` wrote: a fit with more models than items is not transposed.
+        warnings.simplefilter("ignore", IrtjaxWarning)
+        data = read_responses(run / "responses.npz", fractional="likelihood")
     return FitResult(
-        read_responses(run / "responses.npz", fractional="likelihood"),
+        data,
         ModelSpec(metadata["family"], metadata["dims"]),
         parameters,
         metadata["group"],

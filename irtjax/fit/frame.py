@@ -11,7 +11,7 @@ from irtjax.fit.item_pass import ItemPosteriors, prior_group
 from irtjax.fit.packed import pair_index, unpack_index
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["FrameChange", "residual_effects", "standardise"]
+__all__ = ["FrameChange", "rescale", "residual_effects", "standardise"]
 
 
 @pytree_dataclass
@@ -113,6 +113,41 @@ def standardise(
     matrix = jnp.eye(dims + 1, dtype=ability.dtype)
     matrix = matrix.at[:dims, :dims].set(turn.T @ (sd[:, None] * vectors.T))
     return whitened @ turn, matrix.at[dims, :dims].set(mean)
+
+
+def rescale(
+    ability: Float[Array, "models dims"],
+    is_scored: Bool[Array, " models"],
+    has_general: bool,
+    spread: Float[Array, "dims dims"] | None = None,
+) -> tuple[Float[Array, "models dims"], Float[Array, "coordinates coordinates"]]:
+    """`standardise` where items may not load on every dim: mean 0 and sd 1, but no rotation.
+
+    Only changes that keep zeros of slopes are allowed. With a general factor (the first dim, on
+    which all items load) the others are made its residuals: `theta_k - c_k theta_1` with the slopes
+    on the first raised by `c_k slope_k`, which no logit sees.
+    """
+    dims = ability.shape[1]
+    weight = is_scored.astype(ability.dtype)[:, None]
+    count = jnp.maximum(jnp.sum(weight), 1)
+    mean = jnp.sum(weight * ability, axis=0) / count
+    centred = weight * (ability - mean)
+    covariance = centred.T @ centred / count
+    if spread is not None:
+        covariance = covariance + spread
+    mixing = jnp.eye(dims, dtype=ability.dtype)
+    if has_general:
+        share = covariance[0] / jnp.maximum(covariance[0, 0], jnp.finfo(ability.dtype).tiny)
+        mixing = mixing.at[0].set(share.at[0].set(1))
+        centred = centred - (centred[:, :1] * share).at[:, 0].set(0)
+        residual = jnp.diagonal(covariance) - share * covariance[0]
+        variance = residual.at[0].set(covariance[0, 0])
+    else:
+        variance = jnp.diagonal(covariance)
+    sd = jnp.sqrt(jnp.maximum(variance, 1e-6 * jnp.mean(variance)))
+    matrix = jnp.eye(dims + 1, dtype=ability.dtype)
+    matrix = matrix.at[:dims, :dims].set(sd[:, None] * mixing)
+    return centred / sd, matrix.at[dims, :dims].set(mean)
 
 
 def residual_effects(

@@ -13,6 +13,7 @@ from irtjax.model.response import Asymptotes
 __all__ = [
     "GroupMoments",
     "ItemDistribution",
+    "loading_distribution",
     "asymptotes_log_prior",
     "packed_precision",
     "update_asymptotes",
@@ -20,6 +21,8 @@ __all__ = [
     "update_effect_variance",
 ]
 
+# Of slopes that an item may not have: small beside any slope, and no rounding beside a logit's.
+_PINNED_VARIANCE = 1e-6
 # Feasibility exceeds guessing by at least this share of what guessing leaves.
 _SMALLEST_RANGE = 0.01
 
@@ -66,30 +69,71 @@ def packed_precision(
 
 
 def update_distribution(
-    current: ItemDistribution, moments: GroupMoments, priors: Priors, is_free: tuple[bool, ...]
+    current: ItemDistribution,
+    moments: GroupMoments,
+    priors: Priors,
+    is_free: tuple[bool, ...],
+    is_loading: Float[Array, "groups dims"] | None = None,
 ) -> ItemDistribution:
     """Posterior moments of each group and component, shrunk to those pooled over groups.
 
     The mean takes `mean_weight` items' worth of the pooled mean, the covariance
-    `covariance_weight` items' worth of the pooled within-group covariance (inverse-Wishart).
+    `covariance_weight` items' worth of the pooled within-group covariance (inverse-Wishart). Where
+    a group's items may not load on a dim (`is_loading` 0), their slopes stay at 0.
     """
     free = jnp.array(is_free)
+    loading = jnp.ones(current.mean.shape[::2], current.mean.dtype)
+    if is_loading is not None:
+        loading = loading.at[:, :-1].set(is_loading)
     one = jax.vmap(
-        lambda mean, part: _update_normal(mean, part, priors, free), in_axes=(1, 1), out_axes=1
+        lambda mean, part: _update_normal(mean, part, priors, free, loading),
+        in_axes=(1, 1),
+        out_axes=1,
     )
     mean, covariance = one(current.mean, moments)
+    if is_loading is not None:
+        mean, covariance = _without_loadings(mean, covariance, loading)
     pooled = jnp.sum(moments.count, axis=0) / jnp.maximum(jnp.sum(moments.count), 1)
     count = moments.count + priors.share_weight * pooled + 0.5
     log_weight = jnp.log(count) - jnp.log(jnp.sum(count, axis=1, keepdims=True))
     return ItemDistribution(mean, covariance, log_weight)
 
 
+def loading_distribution(
+    distribution: ItemDistribution, is_loading: Float[Array, "groups dims"]
+) -> ItemDistribution:
+    """A distribution whose groups load on the given dims only, with slopes of 1 on average."""
+    n_groups, n_components, size = distribution.mean.shape
+    loading = jnp.ones((n_groups, size), distribution.mean.dtype).at[:, :-1].set(is_loading)
+    mean = distribution.mean.at[..., :-1].set(1)
+    mean, covariance = _without_loadings(mean, distribution.covariance, loading)
+    return ItemDistribution(mean, covariance, distribution.log_weight)
+
+
+def _without_loadings(
+    mean: Float[Array, "groups components size"],
+    covariance: Float[Array, "groups components size size"],
+    loading: Float[Array, "groups size"],
+) -> tuple[Float[Array, "groups components size"], Float[Array, "groups components size size"]]:
+    """Slopes that a group does not have: mean 0, and a variance as good as 0."""
+    both = (loading[:, :, None] * loading[:, None])[:, None]
+    pinned = _PINNED_VARIANCE * jnp.eye(loading.shape[1], dtype=mean.dtype)
+    return mean * loading[:, None], covariance * both + pinned * (1 - both)
+
+
 def _update_normal(
-    mean: Float[Array, "groups size"], moments: GroupMoments, priors: Priors, free: Array
+    mean: Float[Array, "groups size"],
+    moments: GroupMoments,
+    priors: Priors,
+    free: Array,
+    loading: Float[Array, "groups size"],
 ) -> tuple[Float[Array, "groups size"], Float[Array, "groups size size"]]:
     size = mean.shape[1]
     count = moments.count[:, None]
-    total = jnp.maximum(jnp.sum(count), 1)
+    # Pooled over the groups that have the coordinate.
+    total = jnp.maximum(jnp.sum(count * loading, axis=0), 1)
+    both = loading[:, :, None] * loading[:, None]
+    total_of_pairs = jnp.maximum(jnp.sum(count[..., None] * both, axis=0), 1)
     pooled_mean = jnp.sum(moments.deviation + count * mean, axis=0) / total
     shift = (moments.deviation + priors.mean_weight * (pooled_mean - mean)) / (
         count + priors.mean_weight
@@ -103,7 +147,7 @@ def _update_normal(
         - crossed.transpose(0, 2, 1)
         + count[..., None] * shift[:, :, None] * shift[:, None]
     )
-    pooled = jnp.sum(within, axis=0) / total
+    pooled = jnp.sum(within, axis=0) / total_of_pairs
     weight = priors.covariance_weight
     covariance = (within + weight * pooled) / (count[..., None] + weight)
     covariance = _shrink_eigenvalues(covariance, priors.trace_penalty)

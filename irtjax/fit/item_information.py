@@ -226,7 +226,7 @@ def item_covariances(
     every = np.arange(n_items)
     full = of_means.copy()
     if method == "observed":
-        of_scores = np.asarray(sums.of_scores, np.float64)
+        of_scores = np.array(sums.of_scores, np.float64)
         of_scores[:, every, :, every] = 0
         full -= of_scores
         full[:, every, :, every] += within.transpose(2, 0, 1)
@@ -283,7 +283,7 @@ def prior_information(
     scale = slope if isinstance(prior, LogNormal) else np.ones_like(slope)
     for k in range(dims):
         found[k, k] = share / (prior.sd * scale[:, k]) ** 2
-    found[dims, dims] = 1 / model.priors.intercept.sd**2
+    found[dims, dims] = 1 / model.priors.of_intercepts().sd ** 2
     if items.asymptotes is None:
         return found
     c = np.asarray(items.asymptotes.guessing, np.float64)

@@ -28,11 +28,13 @@ __all__ = [
     "ItemParameters",
     "cell_scores",
     "climb_items",
+    "expected_log_likelihood",
     "item_derivatives",
     "log_prior",
     "node_logarithms",
     "on_log_scale",
     "prior_derivatives",
+    "ridged",
     "step_items",
 ]
 
@@ -128,9 +130,15 @@ def expected_log_likelihood(
     model: ItemModel, items: ItemParameters, counts: ExpectedCounts
 ) -> Float[Array, " items"]:
     """Each item's expected log-likelihood and log-prior: what the steps raise."""
-    log_p, log_not_p = node_logarithms(items, counts.node)
-    total = jnp.sum(counts.right * log_p + counts.wrong * log_not_p, axis=1)
-    return total + log_prior(model, items)
+    if items.asymptotes is None:
+        # One logarithm instead of two: log P - log(1 - P) is the logit.
+        logit = items.slope @ counts.node.T + items.intercept[:, None]
+        n_answers = counts.right + counts.wrong
+        cells = counts.right * logit - n_answers * jax.nn.softplus(logit)
+    else:
+        log_p, log_not_p = node_logarithms(items, counts.node)
+        cells = counts.right * log_p + counts.wrong * log_not_p
+    return jnp.sum(cells, axis=1) + log_prior(model, items)
 
 
 def climb_items(
@@ -215,7 +223,7 @@ def on_log_scale(
 def prior_derivatives(model: ItemModel, items: ItemParameters) -> ItemDerivatives:
     """Gradient and (positive semi-definite) information of the priors, in the coordinates."""
     dims, n = model.spec.dims, model.n_coordinates
-    slope_prior, intercept_prior = model.priors.of_slopes(model.spec), model.priors.intercept
+    slope_prior, intercept_prior = model.priors.of_slopes(model.spec), model.priors.of_intercepts()
     dtype = items.slope.dtype
     place = jnp.log(jnp.abs(items.slope)) if model.has_log_slopes else items.slope
     gradient = jnp.zeros((n, len(items.intercept)), dtype)
@@ -257,7 +265,7 @@ def _beta_derivatives(
 
 def log_prior(model: ItemModel, items: ItemParameters) -> Float[Array, " items"]:
     """Log-density of each item's priors, up to constants."""
-    slope_prior, intercept_prior = model.priors.of_slopes(model.spec), model.priors.intercept
+    slope_prior, intercept_prior = model.priors.of_slopes(model.spec), model.priors.of_intercepts()
     place = jnp.log(jnp.abs(items.slope)) if model.has_log_slopes else items.slope
     total = -0.5 * jnp.sum(((place - slope_prior.mean) / slope_prior.sd) ** 2, axis=1)
     if model.spec.has_common_slope:
@@ -301,7 +309,7 @@ def step_items(
         step = _common_slope_step(gradient, information, n)
     else:
         gradient, information = _pinned(gradient, information, is_loading, n)
-        inverse, _, _ = positive_definite_inverse(_ridged(information, n), n)
+        inverse, _, _ = positive_definite_inverse(ridged(information, n), n)
         step = jnp.sum(unpack(inverse, n) * gradient[None], axis=1)
     # Each coordinate by itself: the whole length would give items different common slopes.
     step = jnp.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
@@ -315,7 +323,7 @@ def _once(prior: ItemDerivatives, n_items: int) -> ItemDerivatives:
     )
 
 
-def _ridged(information: Float[Array, "pairs items"], n: int) -> Float[Array, "pairs items"]:
+def ridged(information: Float[Array, "pairs items"], n: int) -> Float[Array, "pairs items"]:
     """A little on the diagonal: an item without responses or priors must not divide by 0."""
     rows, columns = pair_index(n)
     diagonal = (rows == columns)[:, None]
@@ -342,7 +350,7 @@ def _common_slope_step(
     gradient: Float[Array, "coordinates items"], information: Float[Array, "pairs items"], n: int
 ) -> Float[Array, "coordinates items"]:
     """Newton step where the first coordinate is one for all items: the others are profiled out."""
-    full = unpack(_ridged(information, n), n)
+    full = unpack(ridged(information, n), n)
     rest_rows, rest_columns = pair_index(n - 1)
     rest = full[1:, 1:][rest_rows, rest_columns]
     inverse, _, _ = positive_definite_inverse(rest, n - 1)

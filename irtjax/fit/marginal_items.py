@@ -13,9 +13,10 @@ from irtjax.data.blocks import Blocks
 from irtjax.fit.acceleration import History, empty_history, extrapolate
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.expected_score import expected_scores
-from irtjax.fit.frame import FrameChange, residual_effects, standardise
+from irtjax.fit.frame import FrameChange, rescale, residual_effects, standardise
 from irtjax.fit.hyperparameters import (
     ItemDistribution,
+    loading_distribution,
     asymptotes_log_prior,
     update_asymptotes,
     update_distribution,
@@ -35,6 +36,7 @@ from irtjax.fit.start import (
     model_accuracy,
     start_abilities,
     start_distribution,
+    start_loading_abilities,
     start_posteriors,
 )
 from irtjax.fit.uncertainty import (
@@ -89,6 +91,7 @@ class State:
     is_scored: Bool[Array, " models"]
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
+    is_loading: Float[Array, "groups dims"] | None = None
 
 
 @pytree_dataclass
@@ -114,12 +117,17 @@ class MarginalItems:
         has_effects: estimate model x group effects (with more than one group) and one item
             distribution a group; without, all share one distribution, and groups only serve
             the clustered errors.
+        has_loadings: confirmatory: groups are of items that load on the same dims, each with an
+            item distribution of its own.
+        has_general: the first dim is a general factor, and the others are its residuals.
         n_components: normals in each group's item distribution; 1 is the normal distribution.
         n_nodes: Gauss-Hermite nodes for the expectations over a logit.
         acceleration: past steps that Anderson acceleration looks at.
     """
 
     has_effects: bool = False
+    has_loadings: bool = False
+    has_general: bool = False
     n_components: int = 1
     n_nodes: int = 9
     acceleration: int = 5
@@ -127,13 +135,32 @@ class MarginalItems:
     name = "marginal-items"
     objective_name = "elbo"
 
+    @property
+    def has_distributions(self) -> bool:
+        """Whether each group has an item distribution of its own."""
+        return self.has_effects or self.has_loadings
+
     @functools.partial(jax.jit, static_argnums=(0, 2, 3))
-    def init(self, blocks: Blocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> State:
-        """Abilities from the singular vectors of the centred matrix, items from their means."""
-        ability, is_scored = start_abilities(blocks, spec.dims, key)
-        dtype = ability.dtype
-        n_groups = blocks.n_groups if self.has_effects else 1
+    def init(
+        self,
+        blocks: Blocks,
+        spec: ModelSpec,
+        priors: Priors,
+        key: jax.Array,
+        is_loading: Float[Array, "groups dims"] | None = None,
+    ) -> State:
+        """Abilities from the singular vectors of the centred matrix, items from their means.
+
+        With loadings, abilities start at the models' accuracies on the items of each dim.
+        """
+        n_groups = blocks.n_groups if self.has_distributions else 1
         distribution = start_distribution(n_groups, spec, self.n_components)
+        if is_loading is None:
+            ability, is_scored = start_abilities(blocks, spec.dims, key)
+        else:
+            ability, is_scored = start_loading_abilities(blocks, is_loading, self.has_general)
+            distribution = loading_distribution(distribution, is_loading)
+        dtype = ability.dtype
         items = start_posteriors(blocks, distribution, free_coordinates(spec))
         effect = None
         if self.has_effects and blocks.n_groups > 1:
@@ -160,6 +187,7 @@ class MarginalItems:
             is_scored=is_scored,
             spec=spec,
             priors=priors,
+            is_loading=is_loading,
         )
 
     def step(self, blocks: Blocks, state: State) -> tuple[State, StepInfo]:
@@ -213,9 +241,15 @@ class MarginalItems:
     def finish(self, blocks: Blocks, state: State) -> Estimates:
         """Estimates in the canonical frame, with their errors."""
         accuracy = np.asarray(model_accuracy(blocks))
-        # Published abilities have sd 1 themselves; in the loop their second moment is 1.
-        ability, matrix = standardise(state.outer.ability, state.is_scored)
         dims = state.spec.dims
+        # Published abilities have sd 1 themselves; in the loop their second moment is 1.
+        if self.has_loadings:
+            ability, matrix = rescale(state.outer.ability, state.is_scored, self.has_general)
+            slope = item_slopes(blocks, collapse(state.items)) @ np.asarray(matrix[:dims, :dims]).T
+            sign = np.where(slope.sum(axis=0) < 0, -1, 1).astype(slope.dtype)
+            flip = jnp.asarray(np.append(sign, 1).astype(slope.dtype))
+            return self._estimates(blocks, state, ability * sign, flip[:, None] * matrix)
+        ability, matrix = standardise(state.outer.ability, state.is_scored)
         slope = item_slopes(blocks, collapse(state.items)) @ np.asarray(matrix[:dims, :dims]).T
         rotation = canonical_rotation(slope, np.asarray(ability), accuracy).astype(accuracy.dtype)
         turn = np.eye(dims + 1, dtype=accuracy.dtype)
@@ -244,7 +278,8 @@ class MarginalItems:
         total, groups = uncertainty_sums(blocks, items, known)
         asymptotes, errors = outer.asymptotes, None
         if asymptotes is not None:
-            errors = asymptote_errors(groups if self.has_effects else pooled(groups), asymptotes)
+            of_groups = groups if self.has_distributions else pooled(groups)
+            errors = asymptote_errors(of_groups, asymptotes)
         return Estimates(
             outer.ability,
             ability_errors(total, groups, outer.effect, outer.effect_variance),
@@ -274,7 +309,7 @@ class MarginalItems:
     def move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
         """All parameters but the items after one step, and the change of frame with it."""
         outer, priors = state.outer, state.priors
-        moments = result.moments if self.has_effects else pooled(result.moments)
+        moments = result.moments if self.has_distributions else pooled(result.moments)
         is_free = free_coordinates(state.spec)
         ability, effect = step_models(outer.ability, outer.effect, outer.effect_variance, result)
         covariance = ability_covariances(result, state.is_scored)
@@ -282,10 +317,14 @@ class MarginalItems:
         variance, asymptotes = outer.effect_variance, outer.asymptotes
         if asymptotes is not None and moments.answers is not None:
             asymptotes = update_asymptotes(asymptotes, jnp.sum(moments.answers, axis=1), priors)
-        distribution = update_distribution(outer.distribution, moments, priors, is_free)
-        ability, matrix = standardise(
-            ability, state.is_scored, outer.ability, mean_covariance(covariance, state.is_scored)
+        distribution = update_distribution(
+            outer.distribution, moments, priors, is_free, state.is_loading
         )
+        around = mean_covariance(covariance, state.is_scored)
+        if self.has_loadings:
+            ability, matrix = rescale(ability, state.is_scored, self.has_general, around)
+        else:
+            ability, matrix = standardise(ability, state.is_scored, outer.ability, around)
         shift = jnp.zeros_like(distribution.mean[:, 0])
         if effect is not None and spread is not None and result.effects is not None:
             design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)

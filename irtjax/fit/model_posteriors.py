@@ -20,8 +20,8 @@ __all__ = ["ModelPosteriors", "model_posteriors"]
 class ModelPosteriors:
     """Posterior of each model, blocks first: mean and covariance of its abilities.
 
-    `covariance` is the posterior's and what the errors of the items add to it, `posterior_only` the
-    posterior's alone.
+    `covariance` is the posterior's and what the errors of the items add to it (at most up to the
+    population's variance), `posterior_only` the posterior's alone.
     """
 
     mean: Float[Array, "blocks models dims"]
@@ -52,7 +52,8 @@ def model_posteriors(
         spread = moment - mean[:, :, None] * mean[:, None]
         coupling = _coupling(view, posterior, mean, nodes, tables)
         added = jnp.einsum("njka,jab,njlb->nkl", coupling, item_covariance, coupling)
-        return BlockSums(None, None), ModelPosteriors(mean, spread + added, spread, score)
+        total = _at_most_prior(spread, added, _prior_variance(view, nodes))
+        return BlockSums(None, None), ModelPosteriors(mean, total, spread, score)
 
     nodes = node_context(items, populations, grid)
     context = (nodes, score_tables(model, items, nodes.node), item_covariance)
@@ -69,6 +70,32 @@ def _moments(
     mean = jnp.einsum("snq,sqk->nk", in_slot, node)
     moment = jnp.einsum("snq,sqk,sql->nkl", in_slot, node, node)
     return mean, moment, jnp.einsum("snq,sq->n", in_slot, context.mean_p[population])
+
+
+def _prior_variance(view: BlockView, context: NodeContext) -> Float[Array, "models dims"]:
+    """Variance of each model's population."""
+    weight, node = jnp.exp(context.log_weight), context.node
+    mean = jnp.einsum("gq,gqk->gk", weight, node)
+    variance = jnp.einsum("gq,gqk->gk", weight, (node - mean[:, None]) ** 2)
+    population = jnp.minimum(view.slot_group, len(weight) - 1)
+    return view.in_slot.T @ variance[population]
+
+
+def _at_most_prior(
+    spread: Float[Array, "models dims dims"],
+    added: Float[Array, "models dims dims"],
+    prior: Float[Array, "models dims"],
+) -> Float[Array, "models dims dims"]:
+    """`spread + added`, with no more of `added` than leaves a variance below the prior's.
+
+    What the errors of the items add is linear in them. An item of which nothing is known (one item:
+    its slope has the prior's error, 10) would otherwise make an ability less known than without
+    responses.
+    """
+    have, more = (jnp.diagonal(part, axis1=1, axis2=2) for part in (spread, added))
+    room = jnp.maximum(prior - have, 0)
+    share = jnp.min(room / jnp.maximum(more, jnp.maximum(room, 1e-12)), axis=1)
+    return spread + share[:, None, None] * added
 
 
 def _coupling(

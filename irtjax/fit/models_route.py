@@ -12,12 +12,12 @@ from irtjax.data.blocks import Blocks, make_blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.adaptive_models import AdaptiveModels
+from irtjax.fit.assemble import Abilities, estimated_parameters
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.marginal_models import MarginalModels, ModelsEstimates
 from irtjax.fit.patterns import Patterns, find_patterns
 from irtjax.fit.populations import default_nodes
 from irtjax.fit.result import FittedParameters
-from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.settings import FitSettings
 from irtjax.fit.variational_models import VariationalModels
 from irtjax.model.priors import LogNormal, Normal, Priors
@@ -99,7 +99,15 @@ class ModelsRoute:
         models = jax.tree.map(
             lambda leaf: self.layout.from_blocks(leaf)[self.patterns.index], host.models
         )
-        return _fitted(self.data, self.spec, host, models)
+        spread = host.populations.factor @ host.populations.factor.swapaxes(1, 2)
+        return estimated_parameters(
+            self.data,
+            self.spec,
+            host.items,
+            host.item_covariance,
+            Abilities(models.mean, models.covariance, models.expected_score),
+            (host.populations.mean, spread),
+        )
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be continued."""
@@ -152,63 +160,3 @@ def _priors_for(data: ResponseMatrix, spec: ModelSpec, priors: Priors) -> Priors
 def most_responses(data: ResponseMatrix) -> int:
     """Responses of the model that has most."""
     return int(data.totals("models")[0].max(initial=0))
-
-
-def _fitted(data: ResponseMatrix, spec: ModelSpec, host: Any, models: Any) -> FittedParameters:
-    """In two dims the frame is turned to the canonical one; one dim is left as it is."""
-    dims = spec.dims
-    slope = host.items.slope
-    turn = np.eye(dims, dtype=slope.dtype)
-    if dims > 1:
-        accuracy = data.totals("models")[1]
-        turn = canonical_rotation(slope, models.mean, accuracy).astype(slope.dtype)
-    lift = np.eye(dims + 1, dtype=slope.dtype)
-    lift[:dims, :dims] = turn
-    covariance = host.item_covariance
-    within = np.einsum("ka,jkl,lb->jab", lift, covariance[:, : dims + 1, : dims + 1], lift)
-    rows, columns = np.tril_indices(dims + 1)
-    guessing, feasibility, guessing_se, feasibility_se = _asymptotes(spec, host.items, covariance)
-    mean = np.concatenate([slope @ turn, host.items.intercept[:, None]], axis=1)
-    nothing: Any = np.full_like(models.mean, np.nan)
-    spread = host.populations.factor @ host.populations.factor.swapaxes(1, 2)
-    return FittedParameters(
-        models.mean @ turn,
-        np.einsum("ka,ikl,lb->iab", turn, models.covariance, turn),
-        nothing,
-        nothing,
-        None,
-        None,
-        models.expected_score,
-        mean[:, None],  # type: ignore[arg-type]
-        within[:, rows, columns][:, None],
-        np.ones_like(mean[:, :1]),  # type: ignore[arg-type]
-        None,
-        None,
-        None,
-        guessing,
-        feasibility,
-        guessing_se,
-        feasibility_se,
-        host.populations.mean @ turn,
-        np.einsum("ka,gkl,lb->gab", turn, spread, turn),
-    )
-
-
-def _asymptotes(spec: ModelSpec, items: Any, covariance: np.ndarray) -> tuple[Any, Any, Any, Any]:
-    """Guessing and feasibility with delta-method errors: `dc = c (1 - c) du`, `dd` by both."""
-    zero = np.zeros_like(items.intercept)
-    if items.asymptotes is None:
-        return zero, np.ones_like(zero), zero, zero
-    lower, upper = items.asymptotes.lower, items.asymptotes.upper
-    c, t = 1 / (1 + np.exp(-lower)), 1 / (1 + np.exp(-upper))
-    gradient = np.zeros_like(covariance[:, :, :2])
-    position = spec.dims + 1
-    if spec.has_guessing:
-        gradient[:, position, 0] = c * (1 - c)
-        gradient[:, position, 1] = c * (1 - c) * (1 - t)
-        position += 1
-    if spec.has_feasibility:
-        gradient[:, position, 1] = (1 - c) * t * (1 - t)
-    variance = np.einsum("jak,jab,jbk->jk", gradient, covariance, gradient)
-    error = np.sqrt(variance)
-    return c, c + (1 - c) * t, error[:, 0], error[:, 1]

@@ -105,6 +105,8 @@ def clustered_note(
     """What the clustered standard errors are, or why they are empty."""
     if integrated == "models":
         return "empty: abilities are integrated out, their errors are of their posteriors"
+    if integrated == "none":
+        return "empty: joint-map has the errors of each side given the other only"
     if clusters is None:
         return "empty: no benchmark column and no group to cluster the items by"
     if np.all(np.isnan(parameters.ability_se_clustered)):

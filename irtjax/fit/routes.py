@@ -10,6 +10,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.estimator import Estimator
 from irtjax.fit.items_route import ItemsRoute
+from irtjax.fit.joint_route import JointRoute
 from irtjax.fit.models_route import MOST_DIMS, MOST_RESPONSES, ModelsRoute, most_responses
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
@@ -56,6 +57,7 @@ class Route(Protocol):
 _ROUTES: dict[str, Callable[..., Route]] = {
     "marginal-items": ItemsRoute,
     "marginal-models": ModelsRoute,
+    "joint-map": JointRoute,
 }
 
 

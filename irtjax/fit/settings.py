@@ -13,8 +13,13 @@ __all__ = [
     "FitSettings",
 ]
 
+<<<<<<< HEAD
 ESTIMATORS = ("auto", "marginal-items", "marginal-models")
 ITEM_DISTRIBUTIONS = ("normal", "empirical", "mixture")
+=======
+ESTIMATORS = ("auto", "marginal-items", "marginal-models", "joint-map")
+ITEM_DISTRIBUTIONS = ("normal", "mixture")
+>>>>>>> joint
 ABILITY_DISTRIBUTIONS = ("normal", "empirical")
 QUADRATURES = ("auto", "fixed", "adaptive", "variational")
 
@@ -61,9 +66,11 @@ class FitSettings:
             raise InputError(
                 f"{for_items} integrates the items out and {for_models} the models; choose one"
             )
-        for needed, other in ((for_items, "marginal-models"), (for_models, "marginal-items")):
-            if needed and self.estimator == other:
-                raise InputError(f"{needed} does not go with estimator {other}")
+        if self.estimator == "joint-map" and self.nodes is not None:
+            raise InputError("joint-map integrates nothing out and so has no nodes")
+        for needed, owner in ((for_items, "marginal-items"), (for_models, "marginal-models")):
+            if needed and self.estimator not in ("auto", owner):
+                raise InputError(f"{needed} does not go with estimator {self.estimator}")
 
     def needs_items(self) -> str:
         """The setting that only `marginal-items` has, empty without."""

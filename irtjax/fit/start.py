@@ -10,12 +10,13 @@ from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
 from irtjax.fit.cell_index import (
     gathered,
     spread_out,
+    sum_by_slot,
     sum_over_items,
     sum_over_models,
     to_cells,
     total_over_models,
 )
-from irtjax.fit.frame import standardise
+from irtjax.fit.frame import rescale, standardise
 from irtjax.fit.hyperparameters import ItemDistribution
 from irtjax.fit.item_pass import ItemPosteriors, prior_group
 from irtjax.fit.packed import pack
@@ -26,6 +27,7 @@ __all__ = [
     "model_accuracy",
     "start_abilities",
     "start_distribution",
+    "start_loading_abilities",
     "start_posteriors",
 ]
 
@@ -77,6 +79,33 @@ def start_abilities(
     away = jnp.where(is_scored, accuracy - centre, 0)
     sign = jnp.where(away @ vectors < 0, -1, 1).astype(dtype)
     return standardise(vectors * sign, is_scored)[0], is_scored
+
+
+def start_loading_abilities(
+    blocks: Blocks, is_loading: Float[Array, "groups dims"], has_general: bool
+) -> tuple[Float[Array, "models dims"], Bool[Array, " models"]]:
+    """Each dim starts at the models' accuracy on the items that load on it, of groups of items.
+
+    Returns:
+        Abilities with mean 0 and sd 1 a dim, and which models have any response.
+    """
+
+    def visit(view: BlockView, _: None, __: None) -> tuple[BlockSums, None]:
+        weight = view.data.weight
+        one = jnp.ones((1, view.is_item.shape[0]), weight.dtype)
+        right, seen = (
+            sum_by_slot(view.index, view.in_slot, cells, one)[:, 0]
+            for cells in (weight * view.data.response, weight)
+        )
+        return BlockSums(None, (right, seen)), None
+
+    dtype = jnp.zeros(()).dtype
+    sums, _ = scan_blocks(visit, blocks, None, None, dtype)
+    right, seen = (of_groups.T @ is_loading for of_groups in sums.by_group)
+    mean = jnp.sum(right, axis=0) / jnp.maximum(jnp.sum(seen, axis=0), 1)
+    is_scored = jnp.sum(sums.by_group[1], axis=0) > 0
+    accuracy = jnp.where(seen > 0, right / jnp.maximum(seen, 1), mean)
+    return rescale(accuracy, is_scored, has_general)[0], is_scored
 
 
 def _apply(

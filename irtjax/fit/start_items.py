@@ -10,7 +10,7 @@ from irtjax.fit.item_step import ItemModel, ItemParameters
 from irtjax.fit.node_pass import answers
 from irtjax.model.response import Asymptotes
 
-__all__ = ["start_items"]
+__all__ = ["start_items", "start_levels"]
 
 _EXTRA_VECTORS = 4
 _ITERATIONS = 12
@@ -47,21 +47,28 @@ def start_items(
         slope = jnp.full_like(slope, _FIRST_SLOPE)
     if is_loading is not None:
         slope = jnp.where(jnp.abs(slope) > _SMALLEST_SLOPE, slope, _FIRST_SLOPE) * is_loading
-    intercept = jnp.log(right + 0.5) - jnp.log(seen - right + 0.5)
-    asymptotes = None
-    if model.spec.has_asymptotes:
-        guessing = _prior_mean(model.priors.guessing) if model.spec.has_guessing else 0.0
-        missed = _prior_mean(model.priors.infeasibility) if model.spec.has_feasibility else 0.0
-        share = jnp.clip((mean - guessing) / (1 - guessing - missed), 0.05, 0.95)
-        intercept = jnp.log(share) - jnp.log1p(-share)
-        full = jnp.ones_like(mean)
-        asymptotes = Asymptotes.from_natural(full * guessing, full * (1 - missed))
+    intercept, asymptotes = start_levels(model, right, seen)
     if is_jittered:
         size = 1 if model.spec.has_common_slope else slope.shape[0]
         noise = jax.random.normal(slope_key, (size, slope.shape[1]), dtype)
         slope = slope * jnp.exp(_JITTER * noise)
         intercept = intercept + _SHIFT * jax.random.normal(shift_key, intercept.shape, dtype)
     return ItemParameters(slope, intercept, asymptotes)
+
+
+def start_levels(
+    model: ItemModel, right: Float[Array, " items"], seen: Float[Array, " items"]
+) -> tuple[Float[Array, " items"], Asymptotes | None]:
+    """Intercepts from the items' right answers out of all, asymptotes at their priors' means."""
+    if not model.spec.has_asymptotes:
+        return jnp.log(right + 0.5) - jnp.log(seen - right + 0.5), None
+    mean = right / jnp.maximum(seen, 1)
+    guessing = _prior_mean(model.priors.guessing) if model.spec.has_guessing else 0.0
+    missed = _prior_mean(model.priors.infeasibility) if model.spec.has_feasibility else 0.0
+    share = jnp.clip((mean - guessing) / (1 - guessing - missed), 0.05, 0.95)
+    full = jnp.ones_like(mean)
+    asymptotes = Asymptotes.from_natural(full * guessing, full * (1 - missed))
+    return jnp.log(share) - jnp.log1p(-share), asymptotes
 
 
 def _prior_mean(beta: tuple[float, float]) -> float:

@@ -28,6 +28,9 @@ _RESULT_NAMES = {
 }
 # With this many responses or fewer an estimate is mostly its prior.
 FEW_RESPONSES = 5
+# Without a prior, a slope or an intercept past this many logits has no maximum that data could
+# show: at 10 logits one answer in 20,000 goes the other way.
+UNBOUNDED = 10.0
 
 
 def slope_and_intercept(
@@ -75,9 +78,28 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
     strongest = np.argmax(np.abs(slope), axis=1)
     is_negative = np.take_along_axis(slope, strongest[:, None], axis=1)[:, 0] < 0
     is_weak = ~(np.abs(values[1]) > errors[1])
-    claims = {"negative_slope": is_negative, "weak_slope": is_weak}
+    claims = {
+        "negative_slope": is_negative,
+        "weak_slope": is_weak,
+        "unbounded": _is_unbounded(fit, slope, intercept, correct),
+    }
     columns["flags"] = _flags(count, correct, claims)
     return pd.DataFrame(columns)
+
+
+def _is_unbounded(
+    fit: "FitResult", slope: np.ndarray, intercept: np.ndarray, correct: np.ndarray
+) -> np.ndarray:
+    """Items whose estimates run away because the priors that would hold them are off."""
+    found = np.zeros(len(intercept), bool)
+    if fit.integrated == "items":
+        return found
+    priors = fit.report.get("priors", {})
+    if priors.get("slope") == "off":
+        found |= np.max(np.abs(slope), axis=1) > UNBOUNDED
+    if priors.get("intercept") == "off":
+        found |= (np.abs(intercept) > UNBOUNDED) | (correct == 0) | (correct == 1)
+    return found
 
 
 def ability_table(fit: "FitResult") -> pd.DataFrame:

@@ -59,7 +59,7 @@ def data_warnings(data: ResponseMatrix) -> list[str]:
     found = []
     for kind, ids, prior in (
         ("models", data.model_ids, "ability 0 with se 1"),
-        ("items", data.item_ids, "the mean and spread of their group"),
+        ("items", data.item_ids, "the mean and spread of their group or prior"),
     ):
         count = data.totals(kind)[0]
         empty = np.flatnonzero(count == 0)

@@ -65,8 +65,10 @@ class Priors:
         slope: of each item's slopes where items are estimated, not integrated out. None is
             lognormal(0, .5) for 3PL and 4PL with one dim, else normal(0, 10): so weak that the
             textbooks' estimates stand (LSAT 7: slopes move by less than .002), yet all-right and
-            all-wrong items stay finite.
-        intercept: of each item's intercept, likewise.
+            all-wrong items stay finite. `joint-map` has stronger ones, normal(1, 1) in one dim and
+            normal(0, 1) in more.
+        intercept: of each item's intercept, likewise; None is normal(0, 10), normal(0, 2) in
+            `joint-map`.
     """
 
     mean_weight: float = 1.0
@@ -78,7 +80,7 @@ class Priors:
     guessing: tuple[float, float] = (5.0, 17.0)
     infeasibility: tuple[float, float] = (2.0, 18.0)
     slope: Normal | LogNormal | None = None
-    intercept: Normal = Normal(0.0, 10.0)
+    intercept: Normal | None = None
 
     @classmethod
     def off(cls) -> "Priors":
@@ -92,6 +94,10 @@ class Priors:
             return self.slope
         is_weakly_identified = spec.has_asymptotes and spec.dims == 1
         return LogNormal(0.0, 0.5) if is_weakly_identified else Normal(0.0, 10.0)
+
+    def of_intercepts(self) -> Normal:
+        """The prior of intercepts."""
+        return Normal(0.0, 10.0) if self.intercept is None else self.intercept
 
     def __post_init__(self) -> None:
         for name in (

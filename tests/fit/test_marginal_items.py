@@ -13,6 +13,7 @@ from irtjax.fit.marginal_items import MarginalItems
 from irtjax.model.priors import Priors
 from tests.fit.fitting import (
     KINDS,
+    N_ITEMS,
     assert_same_bits,
     fitted,
     leaves,
@@ -65,7 +66,9 @@ def test_the_report_is_json_and_says_what_was_done():
         assert report["dims"] == spec.dims
         assert report["group"] == settings.get("group")
         assert report["estimator"] == "marginal-items"
-        assert report["estimator_reason"].startswith("auto: with 240 items and 24 models")
+        why = "group 'benchmark'" if "group" in settings else "with 240 items and 24 models"
+        assert report["estimator_reason"].startswith(f"auto: {why}")
+        assert report["integrated"] == fitted(kind).integrated == "items"
         assert report["status"] in {status.name for status in Status}
         assert report["reason"] == Status[report["status"]].value
         assert report["n_steps"] == len(report["trace"]["objective"])
@@ -82,8 +85,12 @@ def test_shared_asymptotes_lie_in_their_range_and_have_errors():
         fit = fitted(kind)
         truth = simulated(kind).truth
         fitted_ = fit.parameters
-        n_groups = len(fit.groups()[1])
-        assert fitted_.guessing.shape == (n_groups,)
+        codes, names = fit.groups()
+        assert fitted_.guessing.shape == (N_ITEMS,)
+        for name in ("guessing", "feasibility", "guessing_se", "feasibility_se"):
+            values = getattr(fitted_, name)
+            for g in range(len(names)):
+                assert len(np.unique(values[codes == g])) == 1, name
         assert np.all((fitted_.guessing > 0) & (fitted_.guessing < fitted_.feasibility))
         assert np.all(fitted_.feasibility <= 1)
         assert np.all((fitted_.guessing_se > 0) & (fitted_.guessing_se < 0.2))

@@ -32,7 +32,7 @@ def _oracle(fit, model_index, item_index):
         g = group[j] if fit.group else 0
         x = np.append(fitted_.ability[i], 1)
         offset = 0 if fitted_.effect is None else fitted_.effect[i, g]
-        c, d = fitted_.guessing[g], fitted_.feasibility[g]
+        c, d = fitted_.guessing[j], fitted_.feasibility[j]
         p = 0.0
         for share, m, V in zip(fitted_.share[j], fitted_.mean[j], covariance[j], strict=True):
             z = x @ m + offset + nodes * np.sqrt(x @ V @ x)

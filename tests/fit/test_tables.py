@@ -36,7 +36,9 @@ def result(dims=2, n_components=1, seed=0, response=None, slope=None, group=None
         model_metadata=pd.DataFrame({"maker": [f"m{k}" for k in range(N_MODELS)]}),
     )
     n_groups = 2 if group else 1
-    nothing = np.zeros(n_groups)
+    # Asymptotes of each item: without groups all have the first group's.
+    codes = np.arange(N_ITEMS) % n_groups
+    nothing = np.zeros(N_ITEMS)
     parameters = FittedParameters(
         ability=rng.normal(size=(N_MODELS, dims)),
         ability_covariance=ability_covariance,
@@ -51,10 +53,12 @@ def result(dims=2, n_components=1, seed=0, response=None, slope=None, group=None
         group_mean=np.zeros((n_groups, n_components, size)),
         group_covariance=np.zeros((n_groups, n_components, size, size)),
         group_log_weight=np.zeros((n_groups, n_components)),
-        guessing=np.arange(n_groups) / 10,
-        feasibility=1 - np.arange(n_groups) / 20,
+        guessing=codes / 10,
+        feasibility=1 - codes / 20,
         guessing_se=nothing + 0.01,
         feasibility_se=nothing + 0.02,
+        population_mean=np.zeros((1, dims)),
+        population_covariance=np.eye(dims)[None],
     )
     return FitResult(data, ModelSpec("2pl", dims), parameters, group)
 

@@ -33,7 +33,7 @@ def test_upper_case_is_the_same_family():
 
 @pytest.mark.parametrize("family", ["5pl", "", None, 2])
 def test_an_unknown_family_is_refused_by_name(family):
-    with pytest.raises(InputError, match="use one of 1pl, 2pl, 3pl, 4pl"):
+    with pytest.raises(InputError, match="use one of rasch, 1pl, 2pl, 3pl, 4pl"):
         ModelSpec(family)
 
 

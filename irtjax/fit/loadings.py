@@ -1,0 +1,128 @@
+"""Which items may load on which dims: confirmatory and bifactor models."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Int
+
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+
+__all__ = ["Loadings", "make_loadings"]
+
+_GENERAL = "general"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loadings:
+    """A loading mask.
+
+    Attributes:
+        names: of the dims; `general` first where there is a general factor.
+        mask: whether an item may have a slope on a dim.
+        has_general: whether the first dim is a general factor, uncorrelated with the others.
+    """
+
+    names: tuple[str, ...]
+    mask: Bool[np.ndarray, "items dims"]
+    has_general: bool = False
+
+    def patterns(self) -> tuple[Int[np.ndarray, " items"], Bool[np.ndarray, "patterns dims"]]:
+        """Code of each item's row of the mask, and the different rows."""
+        rows, codes = np.unique(self.mask, axis=0, return_inverse=True)
+        return codes.ravel().astype(np.int32), rows
+
+
+def make_loadings(
+    data: ResponseMatrix, given: str | Path | pd.DataFrame | Any, *, has_general: bool = False
+) -> Loadings:
+    """The mask of a fit, from what a user gives.
+
+    Args:
+        data: the responses, whose items the mask is for.
+        given: an item column (one dim a value: the items of each benchmark load on a factor of
+            their own); a CSV file or data frame with `item_id` and a column of 0 and 1 a dim; or
+            an items x dims array.
+        has_general: put a general factor before them, on which every item loads (bifactor).
+
+    Raises:
+        InputError: no such column or file, items without a row, values other than 0 and 1, an item
+            or a dim without loadings, fewer than three items on a dim.
+    """
+    if isinstance(given, pd.DataFrame):
+        names, mask = _from_frame(data, given, "the loadings")
+    elif not isinstance(given, str | Path):
+        mask = np.asarray(given)
+        if mask.ndim != 2 or len(mask) != data.n_items:
+            raise InputError(f"loadings have shape {mask.shape}, for {data.n_items} items x dims")
+        names = tuple(f"dim{k + 1}" for k in range(mask.shape[1]))
+        mask = _as_mask(mask, names, data.item_ids)
+    elif str(given) in data.item_metadata:
+        codes, groups = data.groups(str(given))
+        names, mask = tuple(groups), codes[:, None] == np.arange(len(groups))
+    else:
+        names, mask = _from_frame(data, _read(data, Path(given)), str(given))
+    if has_general:
+        names = (_GENERAL, *names)
+        mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)
+    _check(data, names, mask)
+    return Loadings(names, mask, has_general)
+
+
+def _read(data: ResponseMatrix, path: Path) -> pd.DataFrame:
+    if not path.is_file():
+        have = ", ".join(map(str, data.item_metadata.columns)) or "none"
+        raise InputError(
+            f"loadings {str(path)!r} are neither an item column (columns: {have}) nor a file"
+        )
+    try:
+        return pd.read_csv(path, dtype={"item_id": str})
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a CSV table of loadings: {error}") from None
+
+
+def _from_frame(
+    data: ResponseMatrix, table: pd.DataFrame, what: str
+) -> tuple[tuple[str, ...], np.ndarray]:
+    if "item_id" not in table:
+        raise InputError(f"{what} need a column 'item_id' beside a column of 0 and 1 a dim")
+    ids = table["item_id"].astype(str)
+    if ids.duplicated().any():
+        raise InputError(f"{what} have item {ids[ids.duplicated()].iloc[0]!r} twice")
+    position = pd.Index(ids).get_indexer(pd.Index(data.item_ids.astype(str)))
+    if (position < 0).any():
+        missing = np.flatnonzero(position < 0)
+        raise InputError(
+            f"{what} have no row for {len(missing):,} items (first: "
+            f"{data.item_ids[missing[0]]!r}); give each item a row"
+        )
+    names = tuple(str(name) for name in table.columns if name != "item_id")
+    if not names:
+        raise InputError(f"{what} have no dims; add a column of 0 and 1 for each")
+    values = table.drop(columns="item_id").to_numpy()[position]
+    return names, _as_mask(values, names, data.item_ids)
+
+
+def _as_mask(values: np.ndarray, names: tuple[str, ...], ids: np.ndarray) -> np.ndarray:
+    is_known = (values == 0) | (values == 1)
+    if not np.all(is_known):
+        j, k = np.argwhere(~is_known)[0]
+        raise InputError(
+            f"loadings are 0 or 1; item {ids[j]!r} has {values[j, k]!r} in {names[k]!r}"
+        )
+    return np.asarray(values == 1)
+
+
+def _check(data: ResponseMatrix, names: tuple[str, ...], mask: np.ndarray) -> None:
+    count = mask.sum(axis=0)
+    if (count < 2).any():
+        k = int(np.argmin(count))
+        raise InputError(
+            f"dim {names[k]!r} has {count[k]} items; a factor needs at least 2 that load on it"
+        )
+    if not mask.any(axis=1).all():
+        item = data.item_ids[int(np.flatnonzero(~mask.any(axis=1))[0])]
+        raise InputError(f"item {item!r} loads on no dim; let it load on one")
