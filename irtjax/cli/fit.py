@@ -1,8 +1,7 @@
 """`irtjax fit`: from response files to the folder of a run."""
 
-import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +12,7 @@ from irtjax.cli.progress import shown_progress
 from irtjax.cli.responses import read_parts, tested
 from irtjax.cli.run_folder import RunFolder
 from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
+from irtjax.errors import InputError
 
 __all__ = ["fit"]
 
@@ -36,44 +36,10 @@ def fit(
     ],
     family: options.Family = "2pl",
     dims: options.Dims = 1,
-<<<<<<< HEAD
     group: options.Group = None,
     estimator: options.Estimator = "auto",
     item_distribution: options.ItemDistribution = "normal",
     components: options.Components = None,
-=======
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Item column (say, benchmark) for model x benchmark effects and one item "
-            "distribution a benchmark.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    estimator: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_MODEL,
-            help="marginal-items (few models, many items), marginal-models (many models, few "
-            "items), joint-map (both sides estimated), or auto, which picks by shape.",
-        ),
-    ] = "auto",
-    item_distribution: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Distribution of item parameters: normal, or mixture (predicts better with few "
-            "models, takes longer).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "normal",
-    components: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Normals of a mixture; 4 without.", rich_help_panel=_MODEL),
-    ] = None,
->>>>>>> joint
     model_group: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +78,29 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = 1,
+    loadings: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|FILE",
+            help="Which items load on which dims: an item column (one dim a value), or a CSV with "
+            "item_id and a column of 0 and 1 a dim.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    general: Annotated[
+        bool,
+        typer.Option(
+            "--general",
+            help="With --loadings: a general factor on which all items load (bifactor).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = False,
+    correlated: Annotated[
+        bool,
+        typer.Option(
+            "--correlated", help="With --loadings: dims may correlate.", rich_help_panel=_MODEL
+        ),
+    ] = False,
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -187,6 +176,7 @@ def fit(
     from irtjax.compiler_check import require_correct_compiler
     from irtjax.fit.api import fit as estimate
     from irtjax.fit.checkpoints import Checkpoints
+    from irtjax.fit.loadings import make_loadings, spec_with
     from irtjax.fit.routes import choose_route
     from irtjax.fit.settings import FitSettings
     from irtjax.fit.validation import check_responses, data_warnings
@@ -198,19 +188,22 @@ def fit(
     run = RunFolder(out, force=force, resume=resume)
     spec = ModelSpec(family, dims)
     components = options.chosen_components(components, item_distribution)
-    settings = FitSettings(
-        group=group,
-        model_group=model_group,
-        estimator=estimator,
-        item_distribution=item_distribution,
-        components=components,
-        ability_distribution=ability_distribution,
-        quadrature=quadrature,
-        nodes=nodes,
-        starts=starts,
-        seed=seed,
-        max_steps=max_steps,
-    )
+    chosen: dict[str, Any] = {
+        "group": group,
+        "model_group": model_group,
+        "estimator": estimator,
+        "item_distribution": item_distribution,
+        "components": components,
+        "ability_distribution": ability_distribution,
+        "quadrature": quadrature,
+        "nodes": nodes,
+        "starts": starts,
+        "seed": seed,
+        "max_steps": max_steps,
+    }
+    FitSettings(**chosen)
+    if loadings is None and (general or correlated):
+        raise InputError("--general and --correlated belong to --loadings; add it")
     priors = Priors.off() if no_priors else Priors()
     for text in prior or ():
         priors = parse_prior(priors, text)
@@ -229,8 +222,14 @@ def fit(
         "runs": runs,
     }
     parts = read_parts(responses, reader, holdout=holdout, test=test, seed=seed, output=output)
-    check_responses(parts.train, spec)
-    choose_route(parts.train, spec, priors, settings)  # refuses columns that are not there
+    mask = None
+    if loadings is not None:
+        mask = make_loadings(parts.train, loadings, has_general=general)
+        spec = spec_with(spec, mask)
+    check_responses(parts.train, spec, is_confirmatory=mask is not None)
+    # Refuses columns that are not there.
+    settings = FitSettings(**chosen, loadings=mask, is_correlated=correlated)
+    choose_route(parts.train, spec, priors, settings)
     if not no_cache:
         use_compilation_cache()
     require_correct_compiler()
@@ -244,7 +243,10 @@ def fit(
         result = estimate(
             parts.train,
             spec,
-            **dataclasses.asdict(settings),
+            **chosen,
+            loadings=loadings,
+            general=general,
+            correlated=correlated,
             priors=priors,
             checkpoints=checkpoints,
             on_look=on_look,

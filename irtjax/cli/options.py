@@ -64,7 +64,7 @@ Estimator = Annotated[
         metavar="NAME",
         rich_help_panel=_MODEL,
         help="marginal-items (few models, many items), marginal-models (many models, few items), "
-        "or auto, which picks by shape.",
+        "joint-map (both sides estimated), or auto, which picks by shape.",
     ),
 ]
 ItemDistribution = Annotated[

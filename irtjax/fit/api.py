@@ -10,11 +10,12 @@ import jax
 
 from irtjax.compiler_check import require_correct_compiler
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import IrtjaxWarning
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.checkpoints import Checkpoints
 from irtjax.fit.clock import compile_seconds
 from irtjax.fit.driver import Look, Progress, drive
 from irtjax.fit.items_route import cluster_column
+from irtjax.fit.loadings import make_loadings, spec_with
 from irtjax.fit.rasch import at_slope_one
 from irtjax.fit.report import clustered_note, fit_report, plain_settings
 from irtjax.fit.result import FitResult
@@ -42,6 +43,9 @@ def fit(
     quadrature: str = "auto",
     nodes: int | None = None,
     starts: int = 1,
+    loadings: Any = None,
+    general: bool = False,
+    correlated: bool = False,
     priors: Priors | None = None,
     seed: int = 0,
     max_steps: int = 1000,
@@ -60,18 +64,12 @@ def fit(
             and standard deviation (of the first they are 0 and 1). `marginal-models` only.
         estimator: `marginal-items` (items are integrated out: few models, many items),
             `marginal-models` (models are integrated out: many models, few items; the textbooks'
-<<<<<<< HEAD
-            marginal maximum likelihood), or `auto`, which picks by shape and says so.
-        item_distribution: `normal`, or for better held-out predictions with few models `mixture`
-            (of `components` normals, for as many times the work) or `empirical` (estimated weights
-            on a grid of slopes and intercepts, up to 3 dims).
-=======
             marginal maximum likelihood), `joint-map` (nothing is integrated out: each side at its
             mode given the other; quick, errors conditional; with `Priors.off()` joint maximum
             likelihood), or `auto`, which picks one of the first two by shape and says so.
-        item_distribution: `normal`, or `mixture` (of `components` normals): better held-out
-            predictions with few models, for `components` times the work.
->>>>>>> joint
+        item_distribution: `normal`, or for better held-out predictions with few models `mixture`
+            (of `components` normals, for as many times the work) or `empirical` (estimated weights
+            on a grid of slopes and intercepts, up to 3 dims).
         components: normals of a mixture.
         ability_distribution: `normal`, or `empirical` (weights at the nodes are estimated: the
             empirical histogram). `marginal-models` only.
@@ -82,6 +80,12 @@ def fit(
             estimator and shape without.
         starts: fits from this many starts, of which the best is kept; the report has how far
             they agree. `marginal-models` only.
+        loadings: which items may load on which dims (a confirmatory model): an item column (a dim
+            for each benchmark, say), a CSV file or data frame with `item_id` and a column of 0 and
+            1 a dim, or an items x dims array. `spec.dims` is then the mask's.
+        general: with loadings, a general factor before them on which every item loads (bifactor).
+        correlated: with loadings, dims may correlate in `marginal-models`; in `marginal-items`
+            abilities are estimated one by one, and correlate as they do.
         priors: hyperparameters of the priors.
         seed: of what is random (the start, above 512 models).
         max_steps: most steps.
@@ -103,6 +107,8 @@ def fit(
     >>> fit(lsat7()).item_parameters()["item_id"].tolist()
     ['LSAT7/1', 'LSAT7/2', 'LSAT7/3', 'LSAT7/4', 'LSAT7/5']
     """
+    spec, priors = spec or ModelSpec(), priors or Priors()
+    mask = None if loadings is None else make_loadings(data, loadings, has_general=general)
     settings = FitSettings(
         group,
         model_group,
@@ -115,13 +121,19 @@ def fit(
         starts,
         seed,
         max_steps,
+        mask,
+        correlated,
     )
-    spec = spec or ModelSpec()
-    priors = priors or Priors()
-    check_responses(data, spec)
+    if mask is not None:
+        spec = spec_with(spec, mask)
+    elif general:
+        raise InputError("a general factor needs loadings; give the column or file of the others")
+    check_responses(data, spec, is_confirmatory=mask is not None)
     route, reason = choose_route(data, spec, priors, settings)
     clusters = settings.group or cluster_column(data)
     cluster_names = [""] if clusters is None else data.groups(clusters)[1]
+    if mask is not None:
+        clusters, cluster_names = "loadings", [""] * len(mask.patterns()[1])
     require_correct_compiler()
     started, compiled = time.perf_counter(), compile_seconds()
     chosen = route.estimator

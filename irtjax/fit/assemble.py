@@ -13,7 +13,7 @@ from irtjax.fit.result import FittedParameters
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["Abilities", "estimated_parameters", "fitted_parameters"]
+__all__ = ["Abilities", "confirmatory", "estimated_parameters", "fitted_parameters"]
 
 
 def fitted_parameters(
@@ -74,10 +74,12 @@ def estimated_parameters(
     item_covariance: np.ndarray,
     abilities: Abilities,
     populations: tuple[np.ndarray, np.ndarray],
+    *,
+    is_confirmatory: bool = False,
 ) -> FittedParameters:
     """Where items are estimated, not integrated out: host arrays in the canonical frame.
 
-    One dim is left as it is.
+    One dim is left as it is, and so are the dims of a confirmatory model.
 
     Args:
         data: the responses.
@@ -86,11 +88,12 @@ def estimated_parameters(
         item_covariance: of `(slope, intercept, guessing, feasibility)` on their free scales.
         abilities: of the models.
         populations: mean and covariance of each population of models.
+        is_confirmatory: whether a loading mask fixes the frame.
     """
     dims = spec.dims
     slope = items.slope
     turn = np.eye(dims, dtype=slope.dtype)
-    if dims > 1:
+    if dims > 1 and not is_confirmatory:
         accuracy = data.totals("models")[1]
         turn = canonical_rotation(slope, abilities.mean, accuracy).astype(slope.dtype)
     lift = np.eye(dims + 1, dtype=slope.dtype)
@@ -147,3 +150,21 @@ def _asymptotes(spec: ModelSpec, items: Any, covariance: np.ndarray) -> tuple[An
     variance = np.einsum("jak,jab,jbk->jk", gradient, covariance, gradient)
     error = np.sqrt(variance)
     return c, c + (1 - c) * t, error[:, 0], error[:, 1]
+
+
+def confirmatory(fitted: FittedParameters, mask: np.ndarray) -> FittedParameters:
+    """A fit of items with a loading mask, as published.
+
+    Slopes that an item may not have are exactly 0, and the abilities' correlations, which nothing
+    held at 0, are those of the estimates.
+    """
+    rows, columns = np.tril_indices(mask.shape[1] + 1)
+    has = np.concatenate([mask, np.ones_like(mask[:, :1])], axis=1)
+    mean, covariance = np.array(fitted.mean), np.array(fitted.covariance)
+    correlation = np.atleast_2d(np.corrcoef(np.asarray(fitted.ability, np.float64).T))
+    changed: Any = {
+        "mean": mean * has[:, None],
+        "covariance": covariance * (has[:, rows] & has[:, columns])[:, None],
+        "population_covariance": correlation[None].astype(mean.dtype),
+    }
+    return dataclasses.replace(fitted, **changed)

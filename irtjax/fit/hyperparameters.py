@@ -103,7 +103,7 @@ def loading_distribution(
     distribution: ItemDistribution, is_loading: Float[Array, "groups dims"]
 ) -> ItemDistribution:
     """A distribution whose groups load on the given dims only, with slopes of 1 on average."""
-    n_groups, n_components, size = distribution.mean.shape
+    n_groups, _, size = distribution.mean.shape
     loading = jnp.ones((n_groups, size), distribution.mean.dtype).at[:, :-1].set(is_loading)
     mean = distribution.mean.at[..., :-1].set(1)
     mean, covariance = _without_loadings(mean, distribution.covariance, loading)

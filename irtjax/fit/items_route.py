@@ -3,12 +3,13 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from irtjax.data.blocks import Blocks, make_blocks
 from irtjax.data.responses import ResponseMatrix
-from irtjax.fit.assemble import fitted_parameters
+from irtjax.fit.assemble import confirmatory, fitted_parameters
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.grid_items import GridItems
 from irtjax.fit.grid_pass import items_per_block
@@ -43,6 +44,9 @@ class ItemsRoute:
         self.data, self.spec, self.priors = data, spec, priors
         clusters = settings.group or cluster_column(data)
         self.codes = None if clusters is None else data.groups(clusters)[0]
+        self.loadings, self.patterns = settings.loadings, None
+        if settings.loadings is not None:
+            self.codes, self.patterns = settings.loadings.patterns()
         n_nodes = next(nodes for most, nodes in _NODES if data.n_models < most)
         has_effects = settings.group is not None
         self.estimator: MarginalItems | GridItems
@@ -54,6 +58,8 @@ class ItemsRoute:
         else:
             self.estimator = MarginalItems(
                 has_effects=has_effects,
+                has_loadings=settings.loadings is not None,
+                has_general=settings.loadings is not None and settings.loadings.has_general,
                 n_components=settings.components if settings.item_distribution == "mixture" else 1,
                 n_nodes=settings.nodes or n_nodes,
             )
@@ -74,11 +80,15 @@ class ItemsRoute:
 
     def init(self, blocks: Blocks, key: jax.Array) -> Any:
         """The first state."""
-        return self.estimator.init(blocks, self.spec, self.priors, key)
+        if isinstance(self.estimator, GridItems) or self.patterns is None:
+            return self.estimator.init(blocks, self.spec, self.priors, key)
+        is_loading = jnp.asarray(self.patterns, jnp.zeros(()).dtype)
+        return self.estimator.init(blocks, self.spec, self.priors, key, is_loading)
 
     def collect(self, blocks: Blocks, estimates: Estimates) -> FittedParameters:
         """Host arrays in the order of the data."""
-        return fitted_parameters(estimates, self.layout, self.codes)
+        fitted = fitted_parameters(estimates, self.layout, self.codes)
+        return fitted if self.loadings is None else confirmatory(fitted, self.loadings.mask)
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be continued."""
@@ -86,6 +96,8 @@ class ItemsRoute:
 
     def notes(self, estimates: Estimates) -> dict[str, Any]:
         """Of a grid: its size, how narrow posteriors are on it, and a warning where too narrow."""
+        if self.loadings is not None:
+            return {"dim_names": list(self.loadings.names)}
         if self.grid is None:
             return {}
         largest = self.layout.from_blocks(np.asarray(estimates.items.share).max(axis=1))

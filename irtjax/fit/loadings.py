@@ -10,8 +10,9 @@ from jaxtyping import Bool, Int
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.model.spec import ModelSpec
 
-__all__ = ["Loadings", "make_loadings"]
+__all__ = ["Loadings", "make_loadings", "spec_with"]
 
 _GENERAL = "general"
 
@@ -70,6 +71,18 @@ def make_loadings(
         mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)
     _check(data, names, mask)
     return Loadings(names, mask, has_general)
+
+
+def spec_with(spec: ModelSpec, loadings: Loadings) -> ModelSpec:
+    """The spec with the mask's number of dims.
+
+    Raises:
+        InputError: the spec asks for another number.
+    """
+    dims = loadings.mask.shape[1]
+    if spec.dims not in (1, dims):
+        raise InputError(f"the loadings have {dims} dims, the spec {spec.dims}; leave dims out")
+    return ModelSpec(spec.family, dims)
 
 
 def _read(data: ResponseMatrix, path: Path) -> pd.DataFrame:

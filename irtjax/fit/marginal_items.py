@@ -16,8 +16,8 @@ from irtjax.fit.expected_score import expected_scores
 from irtjax.fit.frame import FrameChange, rescale, residual_effects, standardise
 from irtjax.fit.hyperparameters import (
     ItemDistribution,
-    loading_distribution,
     asymptotes_log_prior,
+    loading_distribution,
     update_asymptotes,
     update_distribution,
     update_effect_variance,

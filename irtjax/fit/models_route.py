@@ -49,6 +49,9 @@ class ModelsRoute:
         self.codes, self.names = None, [""]
         if settings.model_group is not None:
             self.codes, self.names = data.populations(settings.model_group)
+        self.loadings, self.is_correlated = settings.loadings, settings.is_correlated
+        if spec.has_common_slope and spec.dims > 1:
+            raise InputError("1pl with more than one dim needs estimator marginal-items")
         self.estimator = self._chosen(settings)
 
     def _chosen(self, settings: FitSettings) -> MarginalModels | AdaptiveModels | VariationalModels:
@@ -71,13 +74,14 @@ class ModelsRoute:
             )
         if quadrature == "variational":
             n_nodes = settings.nodes or _VARIATIONAL_NODES
-            return VariationalModels(n_nodes, n_populations=n_populations)
+            return VariationalModels(n_nodes, self.is_correlated, n_populations=n_populations)
         if quadrature == "adaptive":
-            return AdaptiveModels(
-                settings.nodes or _ADAPTIVE_NODES[dims], n_populations=n_populations
-            )
+            n_nodes = settings.nodes or _ADAPTIVE_NODES[dims]
+            return AdaptiveModels(n_nodes, self.is_correlated, n_populations=n_populations)
         n_nodes = settings.nodes or default_nodes(dims)
-        return MarginalModels(n_nodes, is_empirical, n_populations=n_populations)
+        return MarginalModels(
+            n_nodes, is_empirical, self.is_correlated, n_populations=n_populations
+        )
 
     def lay_out(self, mesh: Mesh) -> Blocks:
         """Blocks of response patterns on the devices."""
@@ -91,7 +95,12 @@ class ModelsRoute:
 
     def init(self, blocks: Blocks, key: jax.Array) -> Any:
         """The first state."""
-        return self.estimator.init(blocks, self.spec, self.priors, key, self.multiplicity)
+        is_loading = None
+        if self.loadings is not None:
+            is_loading = jnp.asarray(self.loadings.mask, jnp.zeros(()).dtype)
+        return self.estimator.init(
+            blocks, self.spec, self.priors, key, self.multiplicity, is_loading
+        )
 
     def collect(self, blocks: Blocks, estimates: ModelsEstimates) -> FittedParameters:
         """Host arrays in the order of the data, in the canonical frame."""
@@ -107,6 +116,7 @@ class ModelsRoute:
             host.item_covariance,
             Abilities(models.mean, models.covariance, models.expected_score),
             (host.populations.mean, spread),
+            is_confirmatory=self.loadings is not None,
         )
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
@@ -121,6 +131,8 @@ class ModelsRoute:
             slope = float(estimates.items.slope[0, 0])
             error = float(estimates.item_covariance[0, 0, 0]) ** 0.5
             more = {"latent_variance": slope**2, "latent_variance_se": 2 * abs(slope) * error}
+        if self.loadings is not None:
+            more |= {"dim_names": list(self.loadings.names)}
         n_parameters = self._n_parameters()
         n_models = int(np.count_nonzero(self.data.totals("models")[0]))
         return {
@@ -139,6 +151,8 @@ class ModelsRoute:
         spec, n_items = self.spec, self.data.n_items
         dims, asymptotes = spec.dims, spec.has_guessing + spec.has_feasibility
         slopes = 1 if spec.has_common_slope else dims * n_items - dims * (dims - 1) // 2
+        if self.loadings is not None:
+            slopes = int(self.loadings.mask.sum()) + self.is_correlated * dims * (dims - 1) // 2
         more = (len(self.names) - 1) * (dims + dims * (dims + 1) // 2)
         if self.estimator.is_empirical:
             more = len(self.names) * (self.estimator.n_nodes**dims - 1) - 2 * dims

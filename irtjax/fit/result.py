@@ -81,6 +81,15 @@ class FitResult:
         """The side whose parameters are integrated out: `items`, `models`, or `none`."""
         return str(self.report.get("integrated", "items"))
 
+    def ability_correlations(self) -> np.ndarray:
+        """Correlations of the abilities (dims x dims, float64), of the first population.
+
+        The identity, but for confirmatory models whose dims may correlate.
+        """
+        covariance = np.asarray(self.parameters.population_covariance[0], np.float64)
+        sd = np.sqrt(np.diagonal(covariance))
+        return covariance / sd[:, None] / sd
+
     def groups(self) -> tuple[np.ndarray, list[str]]:
         """Group of each item (codes) and the groups' names; one unnamed group without `group`."""
         if self.group is None:

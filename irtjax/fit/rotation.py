@@ -10,16 +10,20 @@ __all__ = ["SCALE", "canonical_rotation", "loadings", "varimax"]
 SCALE = 1.702
 
 
-def loadings(slope: np.ndarray) -> np.ndarray:
-    """`slope_k / sqrt(1.702^2 + |slope|^2)`: correlation of the latent response with each dim.
+def loadings(slope: np.ndarray, correlation: np.ndarray | None = None) -> np.ndarray:
+    """`slope_k / sqrt(1.702^2 + slope' Phi slope)`: standardised loading on each dim.
+
+    Where the dims are uncorrelated, that is the correlation of the latent response with each.
 
     Args:
-        slope: items x dims, for uncorrelated abilities with sd 1.
+        slope: items x dims, for abilities with sd 1.
+        correlation: Phi, of the abilities; the identity without.
 
     Returns:
         items x dims, between -1 and 1.
     """
-    return slope / np.sqrt(SCALE**2 + np.sum(slope**2, axis=1, keepdims=True))
+    along = slope if correlation is None else slope @ correlation
+    return slope / np.sqrt(SCALE**2 + np.sum(along * slope, axis=1, keepdims=True))
 
 
 def varimax(matrix: np.ndarray, *, max_sweeps: int = 100, tolerance: float = 1e-9) -> np.ndarray:

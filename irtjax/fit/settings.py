@@ -4,6 +4,7 @@ import dataclasses
 
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError
+from irtjax.fit.loadings import Loadings
 
 __all__ = [
     "ABILITY_DISTRIBUTIONS",
@@ -13,13 +14,8 @@ __all__ = [
     "FitSettings",
 ]
 
-<<<<<<< HEAD
-ESTIMATORS = ("auto", "marginal-items", "marginal-models")
-ITEM_DISTRIBUTIONS = ("normal", "empirical", "mixture")
-=======
 ESTIMATORS = ("auto", "marginal-items", "marginal-models", "joint-map")
-ITEM_DISTRIBUTIONS = ("normal", "mixture")
->>>>>>> joint
+ITEM_DISTRIBUTIONS = ("normal", "empirical", "mixture")
 ABILITY_DISTRIBUTIONS = ("normal", "empirical")
 QUADRATURES = ("auto", "fixed", "adaptive", "variational")
 
@@ -43,6 +39,8 @@ class FitSettings:
     starts: int = 1
     seed: int = 0
     max_steps: int = 1000
+    loadings: Loadings | None = None
+    is_correlated: bool = False
 
     def __post_init__(self) -> None:
         _check_known("estimator", self.estimator, ESTIMATORS)
@@ -61,6 +59,7 @@ class FitSettings:
         is_own = self.quadrature in ("adaptive", "variational")
         if is_own and self.ability_distribution != "normal":
             raise InputError(f"quadrature {self.quadrature} needs the normal ability distribution")
+        self._check_loadings()
         for_items, for_models = self.needs_items(), self.needs_models()
         if for_items and for_models:
             raise InputError(
@@ -71,6 +70,23 @@ class FitSettings:
         for needed, owner in ((for_items, "marginal-items"), (for_models, "marginal-models")):
             if needed and self.estimator not in ("auto", owner):
                 raise InputError(f"{needed} does not go with estimator {self.estimator}")
+
+    def _check_loadings(self) -> None:
+        if self.loadings is None:
+            if self.is_correlated:
+                raise InputError("correlated dims need loadings: without, rotation is free")
+            return
+        if self.is_correlated and self.loadings.has_general:
+            raise InputError(
+                "a general factor is uncorrelated with the others; drop it, or correlated"
+            )
+        for name, is_used in (
+            (f"group {self.group!r}", self.group is not None),
+            (f"item distribution {self.item_distribution}", self.item_distribution != "normal"),
+            ("estimator joint-map", self.estimator == "joint-map"),
+        ):
+            if is_used:
+                raise InputError(f"{name} does not go with loadings; drop one of them")
 
     def needs_items(self) -> str:
         """The setting that only `marginal-items` has, empty without."""

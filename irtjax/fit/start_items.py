@@ -16,7 +16,6 @@ _EXTRA_VECTORS = 4
 _ITERATIONS = 12
 # Slopes start at this size; other starts vary it by `_JITTER` (log), intercepts by `_SHIFT`.
 _FIRST_SLOPE = 1.0
-_SMALLEST_SLOPE = 0.2
 _JITTER = 0.3
 _SHIFT = 0.5
 
@@ -46,7 +45,7 @@ def start_items(
     if model.spec.has_common_slope:
         slope = jnp.full_like(slope, _FIRST_SLOPE)
     if is_loading is not None:
-        slope = jnp.where(jnp.abs(slope) > _SMALLEST_SLOPE, slope, _FIRST_SLOPE) * is_loading
+        slope = _FIRST_SLOPE * is_loading
     intercept, asymptotes = start_levels(model, right, seen)
     if is_jittered:
         size = 1 if model.spec.has_common_slope else slope.shape[0]

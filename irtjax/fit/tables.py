@@ -59,8 +59,10 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
     dims = slope.shape[1]
     count, correct = fit.data.totals("items")
     columns = {"item_id": fit.data.item_ids} | _metadata(fit.data.item_metadata, "items")
-    values, errors = _derived(slope, intercept, covariance)
-    loading, loading_se = loadings(slope), _loading_errors(slope, covariance)
+    correlation = fit.ability_correlations()
+    values, errors = _derived(slope, intercept, covariance, correlation)
+    loading = loadings(slope, correlation)
+    loading_se = _loading_errors(slope, covariance, correlation)
     columns |= {"difficulty": values[0], "discrimination": values[1]}
     columns["guessing"] = np.asarray(fit.parameters.guessing)
     columns["feasibility"] = np.asarray(fit.parameters.feasibility)
@@ -137,18 +139,20 @@ def metadata_name(name: str, kind: str) -> str:
 
 
 def _derived(
-    slope: np.ndarray, intercept: np.ndarray, covariance: np.ndarray
+    slope: np.ndarray, intercept: np.ndarray, covariance: np.ndarray, correlation: np.ndarray
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Difficulty and discrimination with their delta-method errors.
 
+    With more dims `discrimination = sqrt(slope' Phi slope)`, Phi the abilities' correlations.
     `difficulty = -intercept / discrimination`; its gradient is `-1 / discrimination` in the
     intercept and `-difficulty / discrimination` in the discrimination.
     """
     if slope.shape[1] == 1:
         discrimination, direction = slope[:, 0], np.ones_like(slope)
     else:
-        discrimination = np.linalg.norm(slope, axis=1)
-        direction = slope / np.where(discrimination > 0, discrimination, 1)[:, None]
+        along = slope @ correlation
+        discrimination = np.sqrt(np.sum(along * slope, axis=1))
+        direction = along / np.where(discrimination > 0, discrimination, 1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         has_place = np.abs(discrimination) > _SMALLEST_DISCRIMINATION
         difficulty = np.where(has_place, -intercept / discrimination, np.nan)
@@ -161,11 +165,15 @@ def _derived(
     return (difficulty, discrimination), (difficulty_se, discrimination_se)
 
 
-def _loading_errors(slope: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Delta method: `dL_k / da_l = (delta_kl - L_k L_l) / sqrt(1.702^2 + |a|^2)`."""
-    loading = loadings(slope)
-    jacobian = np.eye(slope.shape[1]) - loading[:, :, None] * loading[:, None]
-    jacobian /= np.sqrt(SCALE**2 + np.sum(slope**2, axis=1))[:, None, None]
+def _loading_errors(
+    slope: np.ndarray, covariance: np.ndarray, correlation: np.ndarray
+) -> np.ndarray:
+    """Delta method: `dL_k / da_l = (delta_kl - L_k (Phi L)_l) / sqrt(1.702^2 + a' Phi a)`."""
+    loading = loadings(slope, correlation)
+    along = loading @ correlation
+    jacobian = np.eye(slope.shape[1]) - loading[:, :, None] * along[:, None]
+    size = np.sqrt(SCALE**2 + np.sum((slope @ correlation) * slope, axis=1))
+    jacobian /= size[:, None, None]
     return np.sqrt(np.einsum("jkl,jlm,jkm->jk", jacobian, covariance[:, :-1, :-1], jacobian))
 
 

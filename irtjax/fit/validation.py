@@ -14,7 +14,9 @@ __all__ = ["check_responses", "data_warnings"]
 _MOST_ANSWERS = 1e12
 
 
-def check_responses(data: ResponseMatrix, spec: ModelSpec) -> None:
+def check_responses(
+    data: ResponseMatrix, spec: ModelSpec, *, is_confirmatory: bool = False
+) -> None:
     """Refuse data from which the model cannot be estimated.
 
     Raises:
@@ -47,7 +49,7 @@ def check_responses(data: ResponseMatrix, spec: ModelSpec) -> None:
             f"{spec.dims} dims need more than {spec.dims} models with responses; there are "
             f"{n_scored}; use fewer dims"
         )
-    if spec.has_common_slope and spec.dims > 1:
+    if spec.has_common_slope and spec.dims > 1 and not is_confirmatory:
         raise InputError(
             f"1pl with {spec.dims} dims is not identified: with one common slope a dim only the "
             "sum of the abilities shows; use dims 1, or family 2pl"
