@@ -79,6 +79,17 @@ def scan_blocks(
         first = jax.tree.map(lambda leaf: leaf[0], (blocks, per_block))
         shapes, _ = jax.eval_shape(lambda b: visit(_view(b[0], dtype), b[1], context), first)
         zero = varying_over_items(_zeros(shapes, n_groups + 1))
+        if blocks.response.shape[0] == 1:
+            # The only block of the device: a loop would take as long again to compile.
+            view = _view(first[0], dtype)
+            sums, output = visit(view, first[1], context)
+            placed = jax.tree.map(
+                lambda empty, leaf: empty.at[view.slot_group].set(leaf),
+                zero.by_group,
+                sums.by_group,
+            )
+            found = sum_over_items(BlockSums(sums.total, placed))
+            return found, jax.tree.map(lambda leaf: leaf[None], output)
         (sums, rest), output = jax.lax.scan(body, (zero, zero), (blocks, per_block))
         return jax.tree.map(jnp.add, sum_over_items(sums), sum_over_items(rest)), output
 

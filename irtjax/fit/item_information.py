@@ -22,7 +22,15 @@ from jaxtyping import Array, Float
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
 from irtjax.fit.item_step import ExpectedCounts, ItemModel, ItemParameters, cell_scores
-from irtjax.fit.node_pass import NodeContext, answers, node_context, node_posterior
+from irtjax.fit.node_pass import (
+    NodeContext,
+    NodePass,
+    answers,
+    count_block,
+    node_context,
+    node_posterior,
+    node_sums,
+)
 from irtjax.fit.populations import Grid, Populations
 from irtjax.model.priors import LogNormal
 from irtjax.model.pytree import pytree_dataclass
@@ -77,28 +85,32 @@ def information_sums(
     grid: Grid,
     model: ItemModel,
     method: Method,
-) -> InformationSums:
-    """The pass over all models that the method needs."""
+) -> tuple[NodePass, InformationSums]:
+    """The pass over all models that the method needs, and an E-step's sums with it."""
 
     def visit(
         view: BlockView, count: Float[Array, " models"], context: tuple[NodeContext, ScoreTables]
     ) -> tuple[BlockSums, None]:
         nodes, tables = context
-        posterior, _ = node_posterior(view, nodes)
+        posterior, log_likelihood = node_posterior(view, nodes)
         means = mean_scores(view, posterior, nodes, tables)
         weighted = means * count[:, None, None]
-        if method == "by-item":
-            return BlockSums((jnp.einsum("nja,njb->abj", weighted, means), None), None), None
-        of_means = jnp.einsum("nja,nlb->ajbl", weighted, means)
         of_scores = None
+        if method == "by-item":
+            of_means = jnp.einsum("nja,njb->abj", weighted, means)
+        else:
+            of_means = jnp.einsum("nja,nlb->ajbl", weighted, means)
         if method == "observed":
             of_scores = _score_products(view, posterior * count[:, None], nodes, tables)
-        return BlockSums((of_means, of_scores), None), None
+        total = (jnp.sum(count * log_likelihood), of_means, of_scores)
+        return BlockSums(total, count_block(view, count, posterior)), None
 
     nodes = node_context(items, populations, grid)
     context = (nodes, score_tables(model, items, nodes.node))
     sums, _ = scan_blocks(visit, blocks, multiplicity, context, items.slope.dtype)
-    return InformationSums(*sums.total)
+    log_likelihood, of_means, of_scores = sums.total
+    found = node_sums(log_likelihood, sums.by_group, nodes.node)
+    return found, InformationSums(of_means, of_scores)
 
 
 def mean_scores(

@@ -158,8 +158,7 @@ class MarginalModels:
     def finish(self, blocks: Blocks, state: ModelsState) -> ModelsEstimates:
         """Estimates with their errors, in the canonical frame."""
         model, method = state.model, self.error_method(blocks, state)
-        found, sums, second = self._at_the_end(blocks, state, method)
-        parameters = self.parameters(state)
+        parameters, found, sums, second = self._at_the_end(blocks, state, method)
         loading = None if state.is_loading is None else np.asarray(state.is_loading)
         errors = item_covariances(model, parameters.items, sums, second, method, loading)
         covariance = jnp.asarray(errors.covariance, parameters.items.slope.dtype)
@@ -188,14 +187,13 @@ class MarginalModels:
     @functools.partial(jax.jit, static_argnums=(0, 3))
     def _at_the_end(
         self, blocks: Blocks, state: ModelsState, method: Method
-    ) -> tuple[NodePass, InformationSums, Float[Array, "coordinates coordinates items"]]:
-        parameters, grid = self.parameters(state), self.grid(state.spec)
+    ) -> tuple[ModelsParameters, NodePass, InformationSums, Array]:
+        parameters, model = self.parameters(state), state.model
         items, populations = parameters.items, parameters.populations
-        found = expected_counts(blocks, state.multiplicity, items, populations, grid)
-        sums = information_sums(
-            blocks, state.multiplicity, items, populations, grid, state.model, method
+        found, sums = information_sums(
+            blocks, state.multiplicity, items, populations, self.grid(state.spec), model, method
         )
-        return found, sums, second_part(state.model, items, found.counts)
+        return parameters, found, sums, second_part(model, items, found.counts)
 
     @functools.partial(jax.jit, static_argnums=0)
     def _posteriors(

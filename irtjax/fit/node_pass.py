@@ -19,9 +19,11 @@ __all__ = [
     "NodeContext",
     "NodePass",
     "answers",
+    "count_block",
     "expected_counts",
     "node_context",
     "node_posterior",
+    "node_sums",
 ]
 
 
@@ -98,24 +100,39 @@ def expected_counts(
         view: BlockView, count: Float[Array, " models"], context: NodeContext
     ) -> tuple[BlockSums, None]:
         posterior, log_likelihood = node_posterior(view, context)
-        right, wrong = answers(view)
-        posterior = posterior * count[:, None]
-        in_slot = view.in_slot[..., None] * posterior
-        by_group = (
-            jnp.sum(in_slot, axis=1),
-            jnp.einsum("jn,snq->sjq", right, in_slot),
-            jnp.einsum("jn,snq->sjq", wrong, in_slot),
-        )
-        return BlockSums(jnp.sum(count * log_likelihood), by_group), None
+        return BlockSums(jnp.sum(count * log_likelihood), count_block(view, count, posterior)), None
 
     context = node_context(items, populations, grid)
     sums, _ = scan_blocks(visit, blocks, multiplicity, context, items.slope.dtype)
-    mass, right, wrong = sums.by_group
+    return node_sums(sums.total, sums.by_group, context.node)
+
+
+def count_block(
+    view: BlockView, count: Float[Array, " models"], posterior: Float[Array, "models nodes"]
+) -> tuple[Array, Array, Array]:
+    """A block's expected models, right and wrong answers at the nodes, by slot."""
+    right, wrong = answers(view)
+    in_slot = view.in_slot[..., None] * (posterior * count[:, None])
+    return (
+        jnp.sum(in_slot, axis=1),
+        jnp.einsum("jn,snq->sjq", right, in_slot),
+        jnp.einsum("jn,snq->sjq", wrong, in_slot),
+    )
+
+
+def node_sums(
+    log_likelihood: Float[Array, ""],
+    by_group: tuple[Array, Array, Array],
+    node: Float[Array, "populations nodes dims"],
+) -> NodePass:
+    """The sums of all blocks, with the nodes of all populations side by side."""
+    mass, right, wrong = by_group
     n_items = right.shape[1]
 
     def side_by_side(leaf: Array) -> Array:
         return leaf.transpose(1, 0, 2).reshape(n_items, -1)
 
-    node = context.node.reshape(-1, grid.dims)
-    counts = ExpectedCounts(node, side_by_side(right), side_by_side(wrong))
-    return NodePass(sums.total, mass, counts)
+    counts = ExpectedCounts(
+        node.reshape(-1, node.shape[-1]), side_by_side(right), side_by_side(wrong)
+    )
+    return NodePass(log_likelihood, mass, counts)
