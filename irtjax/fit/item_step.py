@@ -155,27 +155,37 @@ def climb_items(
     """
 
     def once(_: int, carry: tuple) -> tuple:
-        items, value, length = carry
-        derivatives = item_derivatives(model, items, counts)
-        moved = step_items(model, items, derivatives, is_loading, length)
-        there = expected_log_likelihood(model, moved, counts)
-        gain = there - value + _ROUNDING * jnp.finfo(value.dtype).eps * jnp.abs(value)
+        proposed, best, best_value, derivatives, length = carry
+        value = expected_log_likelihood(model, proposed, counts)
+        gain = value - best_value + _ROUNDING * jnp.finfo(value.dtype).eps * jnp.abs(value)
         if model.spec.has_common_slope:
             gain = jnp.broadcast_to(jnp.sum(gain), gain.shape)
         is_better = gain >= 0
-        items = jax.tree.map(
-            lambda a, b: jnp.where(is_better[:, None] if a.ndim > 1 else is_better, a, b),
-            moved,
-            items,
-        )
-        value = jnp.where(is_better, there, value)
-        length = jnp.where(is_better, jnp.minimum(2 * length, 1), length / 4)
-        return items, value, length
 
-    value = expected_log_likelihood(model, items, counts)
-    start = (items, value, jnp.ones_like(items.intercept))
-    items, _, _ = jax.lax.fori_loop(0, n_steps, once, start)
-    return items
+        def better(new: Array, old: Array) -> Array:
+            return jnp.where(
+                is_better[:, None] if new.shape[1:] == (dims,) else is_better, new, old
+            )
+
+        here = item_derivatives(model, proposed, counts)
+        best = jax.tree.map(better, proposed, best)
+        derivatives = jax.tree.map(lambda a, b: jnp.where(is_better, a, b), here, derivatives)
+        best_value = jnp.where(is_better, value, best_value)
+        length = jnp.where(is_better, jnp.minimum(2 * length, 1), length / 4)
+        proposed = step_items(model, best, derivatives, is_loading, length)
+        return proposed, best, best_value, derivatives, length
+
+    # One evaluation a round, of value and derivatives at once: of what is proposed last, only the
+    # value would be needed, but a second kind of round takes as long again to compile.
+    dims, n = model.spec.dims, model.n_coordinates
+    # One value a device where the items are: a plain zero would not be.
+    zero = 0 * items.intercept
+    nothing = ItemDerivatives(
+        jnp.broadcast_to(zero, (n, len(zero))),
+        jnp.broadcast_to(zero, (n * (n + 1) // 2, len(zero))),
+    )
+    start = (items, items, zero - jnp.inf, nothing, zero + 0.5)
+    return jax.lax.fori_loop(0, n_steps + 1, once, start)[1]
 
 
 def item_derivatives(
