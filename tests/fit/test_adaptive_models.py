@@ -156,9 +156,7 @@ def test_fixed_nodes_confuse_the_models_of_w1(shared_dir):
 def test_auto_takes_nodes_of_each_models_own_where_posteriors_are_narrow(shared_dir):
     result = fitted_part(shared_dir)[1]
     answers = w1(shared_dir).to_dense()[:, ::EVERY]
-    again = fit(
-        ResponseMatrix.from_dense(answers), ModelSpec("2pl"), estimator="marginal-models"
-    )
+    again = fit(ResponseMatrix.from_dense(answers), ModelSpec("2pl"), estimator="marginal-models")
     assert again.report["item_errors"] == "complete-data"
     close(again.parameters.ability, result.parameters.ability, kind="fit")
     assert np.count_nonzero(answers != MISSING, axis=1).max() > 400
