@@ -7,7 +7,8 @@ responses. With `s_ij` the score of cell (i, j) and expectations over model i's 
     I_jj = - sum_i E[P''/P or -P''/(1 - P)] + sum_i E[s_ij] E[s_ij]'
     I_jl = - sum_i (E[s_ij s_il'] - E[s_ij] E[s_il]')        j != l
 
-(`E[s s']` of a cell cancels within an item). The cross-product, `sum_i E[s_i] E[s_i]'`, is cheaper
+(`E[s s']` of a right or wrong answer cancels within an item; of fractions and counts it does not,
+see `_counts_excess`). The cross-product, `sum_i E[s_i] E[s_i]'`, is cheaper
 and right only in large samples. Coordinates are slopes, intercept and asymptotes, natural slopes.
 """
 
@@ -62,11 +63,13 @@ class InformationSums:
 
     `of_means` is `sum_i E[s_i] E[s_i]'` and `of_scores` is `sum_i E[s_i s_i']`, over coordinates
     and items twice; only the blocks within an item (`coordinates coordinates items`) where the
-    whole matrix is not asked for. `of_scores` is None where the method does not need it.
+    whole matrix is not asked for. `of_counts` is what fractions and counts add within an item, None
+    where every cell is one answer. What a method does not need is None.
     """
 
     of_means: Float[Array, "..."]
     of_scores: Float[Array, "coordinates items coordinates items"] | None
+    of_counts: Float[Array, "coordinates coordinates items"] | None
 
 
 def score_tables(
@@ -87,6 +90,8 @@ def information_sums(
     method: Method,
 ) -> tuple[NodePass, InformationSums]:
     """The pass over all models that the method needs, and an E-step's sums with it."""
+    is_one_answer = blocks.weight is None and jnp.issubdtype(blocks.response.dtype, jnp.integer)
+    has_excess = method != "cross-product" and not is_one_answer
 
     def visit(
         view: BlockView, count: Float[Array, " models"], context: tuple[NodeContext, ScoreTables]
@@ -94,23 +99,24 @@ def information_sums(
         nodes, tables = context
         posterior, log_likelihood = node_posterior(view, nodes)
         means = mean_scores(view, posterior, nodes, tables)
-        weighted = means * count[:, None, None]
+        weighted, counted = means * count[:, None, None], posterior * count[:, None]
         of_scores = None
         if method == "by-item":
             of_means = jnp.einsum("nja,njb->abj", weighted, means)
         else:
             of_means = jnp.einsum("nja,nlb->ajbl", weighted, means)
         if method == "observed":
-            of_scores = _score_products(view, posterior * count[:, None], nodes, tables)
-        total = (jnp.sum(count * log_likelihood), of_means, of_scores)
+            of_scores = _score_products(view, counted, nodes, tables)
+        of_counts = _counts_excess(view, counted, nodes, tables) if has_excess else None
+        total = (jnp.sum(count * log_likelihood), of_means, of_scores, of_counts)
         return BlockSums(total, count_block(view, count, posterior)), None
 
     nodes = node_context(items, populations, grid)
     context = (nodes, score_tables(model, items, nodes.node))
     sums, _ = scan_blocks(visit, blocks, multiplicity, context, items.slope.dtype)
-    log_likelihood, of_means, of_scores = sums.total
+    log_likelihood, *of_scores = sums.total
     found = node_sums(log_likelihood, sums.by_group, nodes.node)
-    return found, InformationSums(of_means, of_scores)
+    return found, InformationSums(*of_scores)
 
 
 def mean_scores(
@@ -174,6 +180,34 @@ def _score_products(
     return total
 
 
+def _counts_excess(
+    view: BlockView,
+    weight: Float[Array, "models nodes"],
+    context: NodeContext,
+    tables: ScoreTables,
+) -> Float[Array, "coordinates coordinates items"]:
+    """`sum_i E[r R R' + w W W' - s s']` of cells with r right and w wrong answers, `s = r R + w W`.
+
+    R and W are the scores of one right and one wrong answer. With one answer in a cell it is 0.
+    """
+    right, wrong = answers(view)
+    population = jnp.minimum(view.slot_group, tables.right.shape[0] - 1)
+    mass = view.in_slot[..., None] * weight
+    node = context.node[population]
+    of_right = _by_coordinate(tables.right[population], node)
+    of_wrong = _by_coordinate(tables.wrong[population], node)
+
+    def gram(
+        cells: Array, one: Array, other: Array
+    ) -> Float[Array, "coordinates coordinates items"]:
+        counted = jnp.einsum("jn,snq->sjq", cells, mass)
+        return jnp.einsum("sjaq,sjbq->abj", counted[:, :, None] * one, other)
+
+    crossed = gram(right * wrong, of_right, of_wrong)
+    within = gram(right - right**2, of_right, of_right) + gram(wrong - wrong**2, of_wrong, of_wrong)
+    return within - crossed - crossed.swapaxes(0, 1)
+
+
 def second_part(
     model: ItemModel, items: ItemParameters, counts: ExpectedCounts
 ) -> Float[Array, "coordinates coordinates items"]:
@@ -232,6 +266,8 @@ def item_covariances(
     """
     n, n_items = model.n_coordinates, len(np.asarray(items.intercept))
     within = -np.asarray(second, np.float64) + prior_information(model, items)
+    if sums.of_counts is not None:
+        within = within + np.asarray(sums.of_counts, np.float64)
     of_means = np.asarray(sums.of_means, np.float64)
     if method == "by-item":
         return ItemCovariances(by_item(model, within + of_means, is_loading), method)

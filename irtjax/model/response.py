@@ -45,10 +45,11 @@ class Asymptotes:
     ) -> "Asymptotes":
         """From probabilities with `0 <= guessing < feasibility <= 1`."""
         guessing, feasibility = jnp.asarray(guessing), jnp.asarray(feasibility)
-        return cls(
-            jnp.log(guessing) - jnp.log1p(-guessing),
-            jnp.log(feasibility - guessing) - jnp.log1p(-feasibility),
-        )
+        upper = jnp.log(feasibility - guessing) - jnp.log1p(-feasibility)
+        # Without priors the guessing of an item that all get right rounds to 1: then nothing is
+        # left for feasibility, and any value does.
+        upper = jnp.where(guessing < 1, upper, jnp.zeros_like(upper))
+        return cls(jnp.log(guessing) - jnp.log1p(-guessing), upper)
 
     @property
     def guessing(self) -> Float[Array, "..."]:
