@@ -22,7 +22,7 @@ __all__ = ["Look", "Progress", "Status", "Trace", "all_finite", "drive"]
 class Status(enum.Enum):
     """How a fit ended; the value is the sentence a user reads."""
 
-    converged = "The abilities no longer move."
+    converged = "The estimates no longer move."
     max_steps = "Stopped at the step limit while abilities still moved; raise --max-steps."
     stalled = (
         "The objective no longer rises, but abilities still move along directions that the data "

@@ -77,9 +77,9 @@ def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> 
     items = "items are integrated out and models estimated"
     models = "models are integrated out and items estimated"
     if settings.needs_items():
-        return "marginal-items", f"{settings.needs_items()}: {items}"
+        return "marginal-items", f"{settings.needs_items()} asks for it; {items}"
     if settings.needs_models():
-        return "marginal-models", f"{settings.needs_models()}: {models}"
+        return "marginal-models", f"{settings.needs_models()} asks for it; {models}"
     fits_nodes = spec.dims <= MOST_DIMS and most_responses(data) <= MOST_RESPONSES
     if data.n_models > data.n_items and (fits_nodes or data.n_items <= MOST_RESPONSES):
         return "marginal-models", f"{shape}, {models}"
