@@ -2,7 +2,6 @@
 
 import functools
 
-import jax
 import numpy as np
 import pytest
 
@@ -12,10 +11,10 @@ from irtjax.fit.item_information import (
     prior_information,
     second_part,
 )
-from irtjax.fit.node_pass import expected_counts
 from irtjax.model.priors import LogNormal, Normal, Priors
 from tests.fit import models_reference as reference
 from tests.fit.models_bridge import PlacedModels
+from tests.tolerances import close
 
 N_NODES = {1: 25, 2: 7}
 # Few items keep the brute force small; enough models that every matrix is positive definite.
@@ -72,19 +71,24 @@ def marginal_information(kind):
 
 
 @functools.cache
-def found(kind, method):
-    """`item_covariances` of the estimator."""
+def sums_of(kind, method):
+    """What one pass gives: sums of the information, and the second part."""
     placed = placed_of(kind)
 
     def everything(blocks, count, items, populations):
-        sums = information_sums(
+        passed, sums = information_sums(
             blocks, count, items, populations, placed.grid, placed.model, method
         )
-        counts = expected_counts(blocks, count, items, populations, placed.grid).counts
-        return sums, second_part(placed.model, items, counts)
+        return passed, sums, second_part(placed.model, items, passed.counts)
 
-    sums, second = placed.run(everything, placed.items, placed.populations)
-    return item_covariances(placed.model, placed.items, sums, second, method)
+    return placed.run(everything, placed.items, placed.populations)
+
+
+def found(kind, method, is_loading=None):
+    """`item_covariances` of the estimator."""
+    placed = placed_of(kind)
+    _, sums, second = sums_of(kind, method)
+    return item_covariances(placed.model, placed.items, sums, second, method, is_loading)
 
 
 def prior_matrix(kind):
@@ -154,13 +158,7 @@ def test_second_part(kind):
     """`r P''/P - w P''/(1 - P)`, by second derivatives of the curves."""
     problem = problem_of(kind)
     placed = placed_of(kind)
-    counts = placed.run(
-        lambda blocks, count, items, populations: (
-            expected_counts(blocks, count, items, populations, placed.grid).counts
-        ),
-        placed.items,
-        placed.populations,
-    )
+    counts = sums_of(kind, "by-item")[0].counts
     node, right, wrong = (
         np.asarray(leaf, np.float64) for leaf in (counts.node, counts.right, counts.wrong)
     )
@@ -171,10 +169,21 @@ def test_second_part(kind):
     )
     n, n_items = placed.model.n_coordinates, SIZE["n_items"]
     expected = np.einsum("ajbj->abj", total.reshape(n, n_items, n, n_items))
-    actual = jax.jit(second_part, static_argnums=0)(placed.model, placed.items, counts)
+    actual = sums_of(kind, "by-item")[2]
     scale = np.abs(expected).max()
     share = 1e-4 if placed.items.slope.dtype == np.float32 else 1e-6
     np.testing.assert_allclose(actual, expected, rtol=0, atol=share * scale)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+def test_the_pass_is_an_e_step_too(kind):
+    problem, grid = problem_of(kind), grid_of(kind)
+    passed = sums_of(kind, "by-item")[0]
+    expected = reference.log_likelihood(problem, problem.items, grid)
+    close(passed.log_likelihood, expected, kind="reduction")
+    close(np.sum(passed.mass), problem.count.sum(), kind="reduction")
+    close(np.sum(passed.counts.right, axis=1), problem.count @ problem.right, kind="reduction")
 
 
 @pytest.mark.oracle
@@ -187,18 +196,8 @@ def test_information_of_the_priors_is_positive(kind):
 @pytest.mark.oracle
 def test_a_pinned_slope_has_no_error():
     kind = ("2pl", 2, True)
-    placed = placed_of(kind)
     is_loading = np.array([[1, 0], [0, 1], [1, 1], [1, 0], [0, 1]])
-
-    def everything(blocks, count, items, populations):
-        sums = information_sums(
-            blocks, count, items, populations, placed.grid, placed.model, "observed"
-        )
-        counts = expected_counts(blocks, count, items, populations, placed.grid).counts
-        return sums, second_part(placed.model, items, counts)
-
-    sums, second = placed.run(everything, placed.items, placed.populations)
-    errors = item_covariances(placed.model, placed.items, sums, second, "observed", is_loading)
+    errors = found(kind, "observed", is_loading)
     variance = np.einsum("jaa->ja", errors.covariance)[:, :2]
     assert np.all(variance[is_loading == 0] < 1e-12)
     free = np.concatenate([is_loading.T.ravel() > 0, np.ones(SIZE["n_items"], bool)])
@@ -206,7 +205,7 @@ def test_a_pinned_slope_has_no_error():
     inverse = np.full(free.size, 0.0)
     inverse[free] = np.diagonal(np.linalg.inv(information))
     expected = inverse.reshape(3, -1).T
-    share = SHARE[np.dtype(placed.items.slope.dtype)]
+    share = SHARE[np.dtype(placed_of(kind).items.slope.dtype)]
     np.testing.assert_allclose(
         np.einsum("jaa->ja", errors.covariance), expected, rtol=share, atol=1e-12
     )

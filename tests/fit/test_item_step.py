@@ -215,8 +215,8 @@ def test_steps_climb_to_the_maximum(kind):
         prior, _ = top.on_steps_scale(top.prior)
         extra = reference.gradient(prior, place)[: case.dims] * (1 - 1 / N_ITEMS)
         gradient[: case.dims] = np.sum(gradient[: case.dims] - extra, axis=1, keepdims=True)
-    # Of up to 300 answers an item, in units of the last digits.
-    assert np.abs(gradient).max() < (0.05 if climbed.slope.dtype == np.float32 else 1e-4)
+    # Of up to 300 answers an item: in float32 a gain below the last digit of 300 nats is not seen.
+    assert np.abs(gradient).max() < (0.2 if climbed.slope.dtype == np.float32 else 1e-4)
 
 
 @pytest.mark.oracle

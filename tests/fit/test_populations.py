@@ -17,7 +17,7 @@ from irtjax.fit.populations import (
     start_populations,
     update_populations,
 )
-from irtjax.model.priors import Priors
+from irtjax.model.priors import Normal, Priors
 from irtjax.model.spec import ModelSpec
 from tests.fit import models_reference as reference
 from tests.fit.models_bridge import PlacedModels, item_parameters
@@ -135,7 +135,7 @@ def test_shifted_items_have_the_same_logits(family):
 def test_the_expanded_move_is_the_best_place(family, dims):
     """By a general optimiser: mean and sd of the first population, the items taken along."""
     rng = np.random.default_rng(1)
-    model = ItemModel(ModelSpec(family, dims), Priors())
+    model = ItemModel(ModelSpec(family, dims), Priors(intercept=Normal(0, 10)))
     items = reference.random_items(rng, family, dims, N_ITEMS)
     count, mean, sd = 12.0, rng.normal(0.3, 0.2, dims), rng.uniform(0.7, 1.3, dims)
     squares = np.diag(count * (sd**2 + mean**2))
