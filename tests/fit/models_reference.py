@@ -69,7 +69,8 @@ def random_problem(rng, family, *, dims=1, n_models=50, n_items=7, n_populations
     p = curves(family, items, ability).T
     weight, count = np.ones(shape), np.ones(n_models)
     if not is_plain:
-        weight = rng.integers(1, 5, shape).astype(float)
+        # Powers of two: k / n is then the same number in float32.
+        weight = 2.0 ** rng.integers(0, 3, shape)
         count = rng.integers(1, 4, n_models).astype(float)
     response = rng.binomial(weight.astype(int), p) / weight
     response[rng.random(shape) < 0.15] = -1
