@@ -26,8 +26,9 @@ from irtjax.parallel import BLOCKED, place
 
 __all__ = ["MOST_DIMS", "MOST_RESPONSES", "ModelsRoute", "most_responses"]
 
-# Posteriors of abilities from more responses than this are narrower than the fixed nodes.
-MOST_RESPONSES = 400
+# Posteriors of abilities from more responses than this are narrower than the fixed nodes, by dims:
+# 61 nodes lie .2 apart, 21 a dim .6.
+MOST_RESPONSES = {1: 400, 2: 50}
 # Below this many models the default prior of slopes is an informative one.
 _FEW_MODELS = 100
 # Up to this many cells a device has one block, which compiles in half the time of a loop over more.
@@ -62,7 +63,7 @@ class ModelsRoute:
         is_empirical = settings.ability_distribution == "empirical"
         quadrature = settings.quadrature
         if quadrature == "auto":
-            is_narrow = most_responses(self.data) > MOST_RESPONSES and not is_empirical
+            is_narrow = most_responses(self.data) > MOST_RESPONSES.get(dims, 0) and not is_empirical
             quadrature = "adaptive" if is_narrow else "fixed"
             quadrature = "variational" if dims > MOST_DIMS else quadrature
         if dims > MOST_DIMS and quadrature != "variational":

@@ -11,7 +11,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.estimator import Estimator
 from irtjax.fit.items_route import ItemsRoute
 from irtjax.fit.joint_route import JointRoute
-from irtjax.fit.models_route import MOST_DIMS, MOST_RESPONSES, ModelsRoute, most_responses
+from irtjax.fit.models_route import MOST_RESPONSES, ModelsRoute, most_responses
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
@@ -19,6 +19,8 @@ from irtjax.model.spec import ModelSpec
 
 __all__ = ["Route", "choose_route"]
 
+# `marginal-models` holds the whole matrix, a byte a cell, also where most of it is missing.
+_MOST_CELLS = 200_000_000
 # From this many models on, guessing and feasibility are estimated for each item.
 _MANY_MODELS = 300
 
@@ -80,8 +82,9 @@ def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> 
         return "marginal-items", f"{settings.needs_items()} asks for it; {items}"
     if settings.needs_models():
         return "marginal-models", f"{settings.needs_models()} asks for it; {models}"
-    fits_nodes = spec.dims <= MOST_DIMS and most_responses(data) <= MOST_RESPONSES
-    if data.n_models > data.n_items and (fits_nodes or data.n_items <= MOST_RESPONSES):
+    is_small = data.n_models * data.n_items <= _MOST_CELLS
+    fits_nodes = is_small and most_responses(data) <= MOST_RESPONSES[1]
+    if fits_nodes and data.n_models > data.n_items:
         return "marginal-models", f"{shape}, {models}"
     if fits_nodes and spec.has_asymptotes and data.n_models >= _MANY_MODELS:
         return "marginal-models", f"{shape}, each item has its own asymptotes; {models}"

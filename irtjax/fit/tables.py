@@ -26,6 +26,9 @@ _RESULT_NAMES = {
         r"p_correct|flags"
     ),
 }
+# An asymptote's error may be this share of its prior's standard deviation.
+_WEAK_SHARE = 0.9
+_PRIOR_OF = {"guessing": "guessing", "feasibility": "infeasibility"}
 # With this many responses or fewer an estimate is mostly its prior.
 FEW_RESPONSES = 5
 # Without a prior, a slope or an intercept past this many logits has no maximum that data could
@@ -84,9 +87,25 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
         "negative_slope": is_negative,
         "weak_slope": is_weak,
         "unbounded": _is_unbounded(fit, slope, intercept, correct),
+        "weak_guessing": _is_weak(fit, "guessing"),
+        "weak_feasibility": _is_weak(fit, "feasibility"),
     }
     columns["flags"] = _flags(count, correct, claims)
     return pd.DataFrame(columns)
+
+
+def _is_weak(fit: "FitResult", name: str) -> np.ndarray:
+    """Items whose own asymptote is hardly better known than by its prior alone.
+
+    Shared asymptotes are known by all items of a group together.
+    """
+    error = np.asarray(getattr(fit.parameters, f"{name}_se"), np.float64)
+    if fit.integrated == "items":
+        return np.zeros(len(error), bool)
+    prior = fit.report.get("priors", {}).get(_PRIOR_OF[name], [1.0, 1.0])
+    a, b = float(prior[0]), float(prior[1])
+    spread = np.sqrt(a * b / (a + b + 1)) / (a + b)
+    return ~(error <= _WEAK_SHARE * spread) & (error > 0)
 
 
 def _is_unbounded(
