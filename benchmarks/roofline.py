@@ -7,8 +7,9 @@ With D dims, K = D + 1 coordinates, T = K (K + 1) / 2 packed pairs, S = D (D + 1
 of slopes and Q Gauss-Hermite nodes, a cell of the 2PL without effects costs
 
 - expected derivatives at the old and at the new posterior, and the evidence at the new one: three
-  expectations over Q nodes. A derivative is an exponential and a division (the sigmoid), the
-  evidence an exponential and a log1p (softplus): 3 Q exponentials, 2 Q divisions, Q log1p;
+  expectations over Q nodes. A derivative is a hyperbolic tangent, the evidence an exponential, with
+  one logarithm for two nodes (irtjax/fit/expectations.py): 2 Q tangents, Q exponentials, Q / 2
+  (rounded up) logarithms;
 - matrix products, 2 operations a multiply-add: mean and variance of the logit `K + T + T` (the last
   of the abilities' own covariance), at the old and at the new posterior (it is written three times;
   the compiler merges the last two); precision and gradient of the items `T + K + T`; score and
@@ -21,7 +22,7 @@ Work an item (inverses of K x K matrices, divergences, moments of the prior) is 
 cells' and left out, as are the additions and multiplications between the exponentials.
 
 Rates are measured in the same run with CPU seconds of all threads, so they are a core's: float32
-matrix product of 1,024 x 1,024, exponential, division and log1p over an array that stays in cache,
+matrix product of 1,024 x 1,024, tangent, exponential and logarithm over an array that stays in cache,
 and a copy of 256 MiB. Seconds at these rates, one kind after the other, are the floor.
 """
 
@@ -60,9 +61,9 @@ class PassCounts:
     """Operations and bytes of main memory of one pass over all cells, padding included."""
 
     matrix_flops: int
+    tangents: int
     exponentials: int
-    divisions: int
-    log1ps: int
+    logarithms: int
     bytes: int
 
 
@@ -87,9 +88,9 @@ def counted(n_models: int, n_item_slots: int, dims: int, n_nodes: int) -> PassCo
     cells = n_models * n_item_slots
     return PassCounts(
         matrix_flops=cells * (2 * logit_moment_flops(dims) + updates),
-        exponentials=3 * n_nodes * cells,
-        divisions=2 * n_nodes * cells,
-        log1ps=n_nodes * cells,
+        tangents=2 * n_nodes * cells,
+        exponentials=n_nodes * cells,
+        logarithms=(n_nodes + 1) // 2 * cells,
         bytes=cells + 8 * n_item_slots * (size + pairs + 1),
     )
 
@@ -145,9 +146,9 @@ def _rates(n_runs: int) -> dict[str, float]:
     product = jax.jit(lambda a: a @ a)
     copy = jax.jit(lambda a: a + 1)
     elementwise = {
+        "tangents": jnp.tanh,
         "exponentials": lambda x: jnp.exp(-x),
-        "divisions": lambda x: 1 / (1 + x),
-        "log1ps": jnp.log1p,
+        "logarithms": lambda x: jnp.log(1 + x),
     }
     rates = {"matrix_flops": 2 * _SIZE**3 / _seconds(lambda: product(square), n_runs)}
     for name, function in elementwise.items():

@@ -240,7 +240,7 @@ def _cold(
             result = fit(
                 dealt.fitted(fold),
                 setting.spec,
-                **dataclasses.asdict(setting.fit),
+                **setting.fit.arguments(),
                 priors=priors,
                 devices=devices,
             )

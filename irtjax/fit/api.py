@@ -146,6 +146,8 @@ def fit(
         "settings": plain_settings(chosen),
         "priors": plain_settings(route.priors),
     }
+    if mask is not None:
+        described["loadings"] = mask.digest()
     mesh = items_mesh(devices)
     blocks = route.lay_out(mesh)
     with jax.set_mesh(mesh):

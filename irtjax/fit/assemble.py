@@ -13,7 +13,13 @@ from irtjax.fit.result import FittedParameters
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["Abilities", "confirmatory", "estimated_parameters", "fitted_parameters"]
+__all__ = [
+    "Abilities",
+    "estimated_parameters",
+    "fitted_parameters",
+    "with_own_correlations",
+    "with_zeros",
+]
 
 
 def fitted_parameters(
@@ -152,19 +158,19 @@ def _asymptotes(spec: ModelSpec, items: Any, covariance: np.ndarray) -> tuple[An
     return c, c + (1 - c) * t, error[:, 0], error[:, 1]
 
 
-def confirmatory(fitted: FittedParameters, mask: np.ndarray) -> FittedParameters:
-    """A fit of items with a loading mask, as published.
-
-    Slopes that an item may not have are exactly 0, and the abilities' correlations, which nothing
-    held at 0, are those of the estimates.
-    """
+def with_zeros(fitted: FittedParameters, mask: np.ndarray) -> FittedParameters:
+    """Slopes that an item may not have are exactly 0, and so are their errors."""
     rows, columns = np.tril_indices(mask.shape[1] + 1)
     has = np.concatenate([mask, np.ones_like(mask[:, :1])], axis=1)
-    mean, covariance = np.array(fitted.mean), np.array(fitted.covariance)
-    correlation = np.atleast_2d(np.corrcoef(np.asarray(fitted.ability, np.float64).T))
     changed: Any = {
-        "mean": mean * has[:, None],
-        "covariance": covariance * (has[:, rows] & has[:, columns])[:, None],
-        "population_covariance": correlation[None].astype(mean.dtype),
+        "mean": np.array(fitted.mean) * has[:, None],
+        "covariance": np.array(fitted.covariance) * (has[:, rows] & has[:, columns])[:, None],
     }
     return dataclasses.replace(fitted, **changed)
+
+
+def with_own_correlations(fitted: FittedParameters) -> FittedParameters:
+    """The abilities' correlations, which nothing held at 0, are those of the estimates."""
+    correlation = np.atleast_2d(np.corrcoef(np.asarray(fitted.ability, np.float64).T))
+    changed: Any = correlation[None].astype(np.asarray(fitted.mean).dtype)
+    return dataclasses.replace(fitted, population_covariance=changed)

@@ -9,7 +9,7 @@ from jax.sharding import Mesh
 
 from irtjax.data.blocks import Blocks, make_blocks
 from irtjax.data.responses import ResponseMatrix
-from irtjax.fit.assemble import confirmatory, fitted_parameters
+from irtjax.fit.assemble import fitted_parameters, with_own_correlations, with_zeros
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.grid_items import GridItems
 from irtjax.fit.grid_pass import items_per_block
@@ -88,7 +88,9 @@ class ItemsRoute:
     def collect(self, blocks: Blocks, estimates: Estimates) -> FittedParameters:
         """Host arrays in the order of the data."""
         fitted = fitted_parameters(estimates, self.layout, self.codes)
-        return fitted if self.loadings is None else confirmatory(fitted, self.loadings.mask)
+        if self.loadings is None:
+            return fitted
+        return with_own_correlations(with_zeros(fitted, self.loadings.mask))
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be continued."""

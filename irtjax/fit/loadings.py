@@ -1,6 +1,8 @@
 """Which items may load on which dims: confirmatory and bifactor models."""
 
 import dataclasses
+import hashlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,11 @@ class Loadings:
         rows, codes = np.unique(self.mask, axis=0, return_inverse=True)
         return codes.ravel().astype(np.int32), rows
 
+    def digest(self) -> str:
+        """A short hash of everything: what a checkpoint must agree with."""
+        text = "\x00".join((*self.names, str(self.has_general)))
+        return hashlib.sha256(text.encode() + self.mask.tobytes()).hexdigest()[:16]
+
 
 def make_loadings(
     data: ResponseMatrix, given: str | Path | pd.DataFrame | Any, *, has_general: bool = False
@@ -51,12 +58,12 @@ def make_loadings(
 
     Raises:
         InputError: no such column or file, items without a row, values other than 0 and 1, an item
-            or a dim without loadings, fewer than three items on a dim.
+            without loadings, fewer than two items on a dim, two dims with the same items or name.
     """
     if isinstance(given, pd.DataFrame):
         names, mask = _from_frame(data, given, "the loadings")
     elif not isinstance(given, str | Path):
-        mask = np.asarray(given)
+        mask = _as_array(given)
         if mask.ndim != 2 or len(mask) != data.n_items:
             raise InputError(f"loadings have shape {mask.shape}, for {data.n_items} items x dims")
         names = tuple(f"dim{k + 1}" for k in range(mask.shape[1]))
@@ -77,8 +84,14 @@ def spec_with(spec: ModelSpec, loadings: Loadings) -> ModelSpec:
     """The spec with the mask's number of dims.
 
     Raises:
-        InputError: the spec asks for another number.
+        InputError: the spec asks for another number, or for a 1PL with a general factor: with one
+            common slope a dim all items of a dim see the same sum of the two.
     """
+    if spec.has_common_slope and loadings.has_general:
+        raise InputError(
+            f"{spec.family} with a general factor is not identified: with one common slope a dim "
+            "only its sum with each other dim shows; use family 2pl, or drop general"
+        )
     dims = loadings.mask.shape[1]
     if spec.dims not in (1, dims):
         raise InputError(f"the loadings have {dims} dims, the spec {spec.dims}; leave dims out")
@@ -94,7 +107,8 @@ def _read(data: ResponseMatrix, path: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(path, dtype={"item_id": str})
     except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a CSV table of loadings: {error}") from None
+        why = " ".join(str(error).split())
+        raise InputError(f"{path} is not a CSV table of loadings: {why}") from None
 
 
 def _from_frame(
@@ -119,13 +133,19 @@ def _from_frame(
     return names, _as_mask(values, names, data.item_ids)
 
 
+def _as_array(given: Any) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise InputError("loadings must have a 0 or 1 for each dim in every item's row") from None
+
+
 def _as_mask(values: np.ndarray, names: tuple[str, ...], ids: np.ndarray) -> np.ndarray:
     is_known = (values == 0) | (values == 1)
     if not np.all(is_known):
         j, k = np.argwhere(~is_known)[0]
-        raise InputError(
-            f"loadings are 0 or 1; item {ids[j]!r} has {values[j, k]!r} in {names[k]!r}"
-        )
+        value = np.asarray(values[j, k]).item()
+        raise InputError(f"loadings are 0 or 1; item {ids[j]!r} has {value!r} in {names[k]!r}")
     return np.asarray(values == 1)
 
 
@@ -139,3 +159,11 @@ def _check(data: ResponseMatrix, names: tuple[str, ...], mask: np.ndarray) -> No
     if not mask.any(axis=1).all():
         item = data.item_ids[int(np.flatnonzero(~mask.any(axis=1))[0])]
         raise InputError(f"item {item!r} loads on no dim; let it load on one")
+    for k, l in itertools.combinations(range(len(names)), 2):
+        if names[k] == names[l]:
+            raise InputError(f"two dims are named {names[k]!r}; rename one")
+        if np.array_equal(mask[:, k], mask[:, l]):
+            raise InputError(
+                f"dims {names[k]!r} and {names[l]!r} have the same items: nothing tells them "
+                "apart; drop one of them"
+            )

@@ -12,7 +12,7 @@ from irtjax.data.blocks import Blocks, make_blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.adaptive_models import AdaptiveModels
-from irtjax.fit.assemble import Abilities, estimated_parameters
+from irtjax.fit.assemble import Abilities, estimated_parameters, with_zeros
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.marginal_models import MarginalModels, ModelsEstimates
 from irtjax.fit.patterns import Patterns, find_patterns
@@ -116,7 +116,7 @@ class ModelsRoute:
             lambda leaf: self.layout.from_blocks(leaf)[self.patterns.index], host.models
         )
         spread = host.populations.factor @ host.populations.factor.swapaxes(1, 2)
-        return estimated_parameters(
+        fitted = estimated_parameters(
             self.data,
             self.spec,
             host.items,
@@ -125,6 +125,7 @@ class ModelsRoute:
             (host.populations.mean, spread),
             is_confirmatory=self.loadings is not None,
         )
+        return fitted if self.loadings is None else with_zeros(fitted, self.loadings.mask)
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be continued."""

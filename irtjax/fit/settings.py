@@ -1,6 +1,7 @@
 """What a user may choose of a fit, checked before any data are read."""
 
 import dataclasses
+from typing import Any
 
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError
@@ -70,6 +71,12 @@ class FitSettings:
         for needed, owner in ((for_items, "marginal-items"), (for_models, "marginal-models")):
             if needed and self.estimator not in ("auto", owner):
                 raise InputError(f"{needed} does not go with estimator {self.estimator}")
+
+    def arguments(self) -> dict[str, Any]:
+        """As arguments of `irtjax.fit`, but for the loadings."""
+        own = ("loadings", "is_correlated")
+        names = (field.name for field in dataclasses.fields(self))
+        return {name: getattr(self, name) for name in names if name not in own}
 
     def _check_loadings(self) -> None:
         if self.loadings is None:

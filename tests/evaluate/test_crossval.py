@@ -47,7 +47,7 @@ def predicted(data, over, fold, full=None, kind="2pl"):
     folds = make_folds(data, over, N_FOLDS, 5)
     blocked = block_folds(folds, group, None)
     estimator = choose_route(
-        data, spec, Priors(), FitSettings(group=group, estimator="marginal-items")
+        data, spec, Priors(), FitSettings(group=settings.get("group"), estimator="marginal-items")
     )[0].estimator
     full = full or blocked.fitted(estimator, spec, Priors(), 0, 1000)
     found = blocked.predicted(estimator, full, fold, 1000)
@@ -80,7 +80,8 @@ def test_what_places_an_item_or_model_does_change_its_predictions(over):
     again, _, _ = predicted(flipped(data, model, item), over, 0, full)
     unit, index = (item, cells.item_index) if over == "items" else (model, cells.model_index)
     assert np.all(again[index == unit] != probability[index == unit])
-    np.testing.assert_array_equal(again[index != unit], probability[index != unit])
+    # Placing goes on until all of the fold have settled: one more pass moves the others' last digit.
+    np.testing.assert_allclose(again[index != unit], probability[index != unit], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["2pl", "2pl-2d"])

@@ -35,8 +35,9 @@ from tests.tolerances import close
 
 # Another order of sums changes when the loop stops: what is left to go then, as a probability.
 SETTLED = 2e-3
-# The components of a mixture hardly differ along some directions: it stalls near its optimum.
-LOOSE = {"items-mixture": 5 * SETTLED}
+# The components of a mixture hardly differ along some directions: with 24 models it stalls on a
+# flat bound, .017 apart in a probability at the same bound (its objective is compared as well).
+LOOSE = {"items-mixture": 10 * SETTLED}
 
 
 @pytest.fixture(params=list(MEMBERS))
@@ -130,6 +131,10 @@ def test_the_order_of_models_and_items_does_not_matter(core):
     before = fitted_member(core)
     atol = LOOSE.get(core, SETTLED)
     np.testing.assert_allclose(everything(moved), everything(before)[models][:, items], atol=atol)
+    at_the_end, moved_end = (
+        fit.report["trace"]["objective"][-1] for fit in (fitted_member(core), moved)
+    )
+    assert moved_end == pytest.approx(at_the_end, rel=2e-4)
     assert moved.abilities().model_id.tolist() == data.model_ids[models].tolist()
     ability = [f"dim{k + 1}_ability" for k in range(member.spec.dims)]
     np.testing.assert_allclose(
