@@ -1,6 +1,7 @@
 """What a user may choose of a fit, checked before any data are read."""
 
 import dataclasses
+from typing import Any
 
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError
@@ -70,6 +71,18 @@ class FitSettings:
         for needed, owner in ((for_items, "marginal-items"), (for_models, "marginal-models")):
             if needed and self.estimator not in ("auto", owner):
                 raise InputError(f"{needed} does not go with estimator {self.estimator}")
+
+    def asked(self) -> dict[str, Any]:
+        """Arguments of `irtjax.fit` that its report has under no name of their own."""
+        return {
+            "components": self.components,
+            "quadrature": self.quadrature,
+            "nodes": self.nodes,
+            "starts": self.starts,
+            "max_steps": self.max_steps,
+            "general": self.loadings is not None and self.loadings.has_general,
+            "correlated": self.is_correlated,
+        }
 
     def _check_loadings(self) -> None:
         if self.loadings is None:
