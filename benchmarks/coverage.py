@@ -64,11 +64,12 @@ class Setting:
 SETTINGS = (
     Setting("marginal-items", 12, 2000, 200),
     Setting("marginal-items", 100, 400, 100),
-    Setting("marginal-items", 1000, 1500, 20),
+    Setting("marginal-items", 1000, 1500, 30),
+    Setting("marginal-items", 100, 120, 100),
     Setting("marginal-items", 100, 30, 200),
     Setting("marginal-models", 100, 20, 400),
     Setting("marginal-models", 1000, 30, 200),
-    Setting("marginal-models", 1000, 30, 200, family="3pl"),
+    Setting("marginal-models", 1000, 30, 300, family="3pl"),
     Setting("marginal-items", 100, 640, 60, n_clusters=16),
     Setting("marginal-items", 1000, 640, 20, n_clusters=16),
 )
