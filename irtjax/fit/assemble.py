@@ -55,6 +55,7 @@ def fitted_parameters(
         zero if errors is None else errors[1][codes],
         fixed,
         unit,
+        None if host.item_spread is None else items_first(host.item_spread),
     )
 
 
@@ -165,6 +166,7 @@ def confirmatory(fitted: FittedParameters, mask: np.ndarray) -> FittedParameters
     changed: Any = {
         "mean": mean * has[:, None],
         "covariance": covariance * (has[:, rows] & has[:, columns])[:, None],
+        "item_spread": np.array(fitted.item_spread) * (has[:, rows] & has[:, columns]),
         "population_covariance": correlation[None].astype(mean.dtype),
     }
     return dataclasses.replace(fitted, **changed)

@@ -82,7 +82,7 @@ def parametric_bootstrap(fit: FitResult, *, n_samples: int = 100, seed: int = 0)
     - Items (`marginal-items`): abilities (and benchmark effects) are their estimates. Items are
       drawn from their posteriors, not from the distribution of all: each stays the item that it is,
       and together they are distributed as the fit says. Item errors are root mean squares of refit
-      minus drawn parameter, whose mean square over items is that of the posteriors'; for an item
+      minus drawn parameter, whose mean square over items is that of the stated errors; for an item
       near its group's mean they are smaller, since its shrinkage is no error.
 
     Intervals are quantiles of the refits, and where errors are of a drawn value, the estimate less
