@@ -27,8 +27,8 @@ def _shares(setting):
     return found, statuses
 
 
-# benchmarks/results/coverage.json has .934 to .957 for the 2PL; of the 3PL .926 (intercepts, whose
-# likelihood is skewed) to .947.
+# benchmarks/results/coverage.json has .934 to .957 for the 2PL; of the 3PL .927 (intercepts, whose
+# likelihood is skewed) to .948.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "setting, least",
