@@ -5,6 +5,7 @@
     python -m benchmarks W2 --peers mirt          some peers (--peers alone: irtjax only)
     python -m benchmarks scaling                  time against models, items, dims, density
     python -m benchmarks roofline                 one pass against the processor's rates
+    python -m benchmarks coverage                 how often 95% intervals hold the truth
     python -m benchmarks fit-w2 read-w2           single measurements of irtjax
 
 Results go to benchmarks/results, or to the folder that --out names. The first use of a peer makes
@@ -34,6 +35,7 @@ SINGLE = {
     "read-w2": "benchmarks.read_w2",
     "command-w2": "benchmarks.command_w2",
     "roofline": "benchmarks.roofline",
+    "coverage": "benchmarks.coverage",
 }
 _RESULTS = ROOT / "benchmarks" / "results"
 
@@ -104,6 +106,9 @@ def _measure(name: str, arguments: argparse.Namespace, console: Console) -> None
     _write(measured, arguments.out / f"{name}.json")
     module = importlib.import_module(SINGLE[name])
     console.print(f"{name}: {(module.__doc__ or '').splitlines()[0]}")
+    if hasattr(module, "table"):
+        console.print(module.table(measured))
+        return
     for key, value in measured.items():
         console.print(f"  {key:<28} {f'{value:.4g}' if isinstance(value, float) else value}")
 

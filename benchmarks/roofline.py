@@ -22,8 +22,8 @@ Work an item (inverses of K x K matrices, divergences, moments of the prior) is 
 cells' and left out, as are the additions and multiplications between the exponentials.
 
 Rates are measured in the same run with CPU seconds of all threads, so they are a core's: float32
-matrix product of 1,024 x 1,024, tangent, exponential and logarithm over an array that stays in cache,
-and a copy of 256 MiB. Seconds at these rates, one kind after the other, are the floor.
+matrix product of 1,024 x 1,024, tangent, exponential and logarithm over an array that stays in
+cache, and a copy of 256 MiB. Seconds at these rates, one kind after the other, are the floor.
 """
 
 import dataclasses

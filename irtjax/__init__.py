@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from irtjax.evaluate.crossval import CrossValidation, cross_validate
     from irtjax.evaluate.heldout import evaluate_heldout
     from irtjax.fit.api import fit
+    from irtjax.fit.bootstrap import Bootstrap, parametric_bootstrap
     from irtjax.fit.checkpoints import Checkpoints
     from irtjax.fit.result import FitResult
     from irtjax.io import read_responses, write_responses
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = importlib.metadata.version("irtjax")
 
 __all__ = [
+    "Bootstrap",
     "Cells",
     "Checkpoints",
     "CrossValidation",
@@ -45,6 +47,7 @@ __all__ = [
     "holdout",
     "lsat6",
     "lsat7",
+    "parametric_bootstrap",
     "read_responses",
     "simulate",
     "write_responses",
@@ -52,6 +55,7 @@ __all__ = [
 
 # Names are imported when first used: JAX and pandas take a second, `irtjax --help` needs neither.
 _HOMES = {
+    "Bootstrap": "irtjax.fit.bootstrap",
     "Cells": "irtjax.data.responses",
     "Checkpoints": "irtjax.fit.checkpoints",
     "CrossValidation": "irtjax.evaluate.crossval",
@@ -67,6 +71,7 @@ _HOMES = {
     "holdout": "irtjax.data.splits",
     "lsat6": "irtjax.data.tables",
     "lsat7": "irtjax.data.tables",
+    "parametric_bootstrap": "irtjax.fit.bootstrap",
     "read_responses": "irtjax.io",
     "simulate": "irtjax.data.simulate",
     "write_responses": "irtjax.io",

@@ -176,6 +176,7 @@ def fit(
             "groups": cluster_names if settings.group is not None else [],
             "estimator": chosen.name,
             "estimator_reason": reason,
+            "asked": settings.asked(),
             "integrated": route.integrated,
             "item_distribution": settings.item_distribution,
             "ability_distribution": settings.ability_distribution,

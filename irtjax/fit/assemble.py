@@ -61,6 +61,7 @@ def fitted_parameters(
         zero if errors is None else errors[1][codes],
         fixed,
         unit,
+        None if host.item_spread is None else items_first(host.item_spread),
     )
 
 
@@ -166,6 +167,8 @@ def with_zeros(fitted: FittedParameters, mask: np.ndarray) -> FittedParameters:
         "mean": np.array(fitted.mean) * has[:, None],
         "covariance": np.array(fitted.covariance) * (has[:, rows] & has[:, columns])[:, None],
     }
+    if fitted.item_spread is not None:
+        changed["item_spread"] = np.array(fitted.item_spread) * (has[:, rows] & has[:, columns])
     return dataclasses.replace(fitted, **changed)
 
 

@@ -23,6 +23,7 @@ from irtjax.fit.hyperparameters import (
     update_effect_variance,
 )
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, PassResult, pass_context, renew_items
+from irtjax.fit.item_spread import item_spreads
 from irtjax.fit.models_step import (
     ability_covariances,
     effect_spreads,
@@ -96,7 +97,11 @@ class State:
 
 @pytree_dataclass
 class Estimates:
-    """What a fit estimates, in the canonical frame; items as in the blocks."""
+    """What a fit estimates, in the canonical frame; items as in the blocks.
+
+    `item_spread` is what the abilities' errors add to the items' covariances (None where they are
+    not known).
+    """
 
     ability: Float[Array, "models dims"]
     ability_errors: AbilityErrors
@@ -107,6 +112,7 @@ class Estimates:
     distribution: ItemDistribution
     asymptotes: Asymptotes | None
     asymptote_errors: tuple[Float[Array, " groups"], Float[Array, " groups"]] | None
+    item_spread: Float[Array, "blocks pairs items"] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,9 +286,10 @@ class MarginalItems:
         if asymptotes is not None:
             of_groups = groups if self.has_distributions else pooled(groups)
             errors = asymptote_errors(of_groups, asymptotes)
+        of_abilities = ability_errors(total, groups, outer.effect, outer.effect_variance)
         return Estimates(
             outer.ability,
-            ability_errors(total, groups, outer.effect, outer.effect_variance),
+            of_abilities,
             outer.effect,
             outer.effect_variance,
             expected_scores(blocks, items, known),
@@ -290,6 +297,7 @@ class MarginalItems:
             outer.distribution,
             asymptotes,
             errors,
+            item_spreads(blocks, items, known, of_abilities.covariance),
         )
 
     def context(self, state: State) -> PassContext:

@@ -30,6 +30,9 @@ def at_slope_one(fitted: FittedParameters) -> FittedParameters:
         "population_mean": fitted.population_mean * common,
         "population_covariance": fitted.population_covariance * common**2,
     }
+    if fitted.item_spread is not None:
+        moved["item_spread"] = np.array(fitted.item_spread)
+        moved["item_spread"][:, :2] = 0
     if fitted.group_mean is not None and fitted.group_covariance is not None:
         group_mean, group_covariance = (
             np.array(fitted.group_mean),

@@ -25,7 +25,8 @@ class FittedParameters:
 
     `z_j = (slope_j, intercept_j)` of item j has the posterior
     `sum_c share_jc N(mean_jc, covariance_jc)`; covariances are packed lower triangles. Where the
-    models are integrated out, that is the estimate and its sampling covariance. `group_*` describe
+    models are integrated out, that is the estimate and its sampling covariance. `item_spread` is
+    what the errors of the abilities add to an item's published covariance. `group_*` describe
     the distribution of items (None where items are no sample), `population_*` that of abilities in
     each population of models.
     """
@@ -49,6 +50,7 @@ class FittedParameters:
     feasibility_se: Float[Array, " items"]
     population_mean: Float[Array, "populations dims"]
     population_covariance: Float[Array, "populations dims dims"]
+    item_spread: Float[Array, "items pairs"] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

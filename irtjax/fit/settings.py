@@ -78,6 +78,18 @@ class FitSettings:
         names = (field.name for field in dataclasses.fields(self))
         return {name: getattr(self, name) for name in names if name not in own}
 
+    def asked(self) -> dict[str, Any]:
+        """Arguments of `irtjax.fit` that its report has under no name of their own."""
+        return {
+            "components": self.components,
+            "quadrature": self.quadrature,
+            "nodes": self.nodes,
+            "starts": self.starts,
+            "max_steps": self.max_steps,
+            "general": self.loadings is not None and self.loadings.has_general,
+            "correlated": self.is_correlated,
+        }
+
     def _check_loadings(self) -> None:
         if self.loadings is None:
             if self.is_correlated:

@@ -41,6 +41,8 @@ def slope_and_intercept(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Posterior mean slopes and intercepts, and the covariance of both together (float64).
 
+    The covariance has what the abilities' errors add, where the fit knows it.
+
     Returns:
         items x dims, items, items x (dims + 1) x (dims + 1).
     """
@@ -52,6 +54,8 @@ def slope_and_intercept(
     between = away[:, :, rows] * away[:, :, columns]
     within = np.asarray(fit.parameters.covariance, np.float64)
     packed = np.sum(share * (within + between), axis=1)
+    if fit.parameters.item_spread is not None:
+        packed = packed + np.asarray(fit.parameters.item_spread, np.float64)
     covariance = packed[:, unpack_index(mean.shape[1])]
     return mean[:, :-1], mean[:, -1], covariance
 

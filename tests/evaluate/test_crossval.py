@@ -80,7 +80,7 @@ def test_what_places_an_item_or_model_does_change_its_predictions(over):
     again, _, _ = predicted(flipped(data, model, item), over, 0, full)
     unit, index = (item, cells.item_index) if over == "items" else (model, cells.model_index)
     assert np.all(again[index == unit] != probability[index == unit])
-    # Placing goes on until all of the fold have settled: one more pass moves the others' last digit.
+    # Placing goes on until the whole fold has settled: a pass more moves the others' last digit.
     np.testing.assert_allclose(again[index != unit], probability[index != unit], atol=1e-6)
 
 
