@@ -22,7 +22,7 @@ from irtjax.fit.result import FitResult
 from irtjax.fit.routes import choose_route
 from irtjax.fit.settings import FitSettings
 from irtjax.fit.starts import Start, best_of_starts
-from irtjax.fit.validation import check_responses
+from irtjax.fit.validation import check_responses, check_types
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import items_mesh
@@ -108,6 +108,7 @@ def fit(
     ['LSAT7/1', 'LSAT7/2', 'LSAT7/3', 'LSAT7/4', 'LSAT7/5']
     """
     spec, priors = spec or ModelSpec(), priors or Priors()
+    check_types(data, spec)
     mask = None if loadings is None else make_loadings(data, loadings, has_general=general)
     settings = FitSettings(
         group,

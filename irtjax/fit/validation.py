@@ -6,7 +6,7 @@ from irtjax.data.responses import Cells, ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["check_responses", "data_warnings"]
+__all__ = ["check_responses", "check_types", "data_warnings"]
 
 
 # Weights are numbers of answers. Sums of their squares must not overflow float32 (1e38), and past
@@ -23,13 +23,7 @@ def check_responses(
         InputError: fewer than two models, no items, no responses, too many dims, an exploratory
             1PL with more than one dim, weights too large to add up.
     """
-    if not isinstance(data, ResponseMatrix):
-        raise InputError(
-            f"fit takes a ResponseMatrix, not {type(data).__name__}; make one with "
-            "read_responses or ResponseMatrix.from_dense"
-        )
-    if not isinstance(spec, ModelSpec):
-        raise InputError(f"the spec must be a ModelSpec, not {spec!r}; write ModelSpec({spec!r})")
+    check_types(data, spec)
     if data.n_models < 2:
         raise InputError(
             f"{data.n_models} model in the data; abilities are relative, so at least 2 are needed"
@@ -54,6 +48,21 @@ def check_responses(
             f"1pl with {spec.dims} dims is not identified: with one common slope a dim only the "
             "sum of the abilities shows; use dims 1, or family 2pl"
         )
+
+
+def check_types(data: ResponseMatrix, spec: ModelSpec) -> None:
+    """Refuse what is no matrix or no spec, before anything is asked of it.
+
+    Raises:
+        InputError: one line says what to make of it.
+    """
+    if not isinstance(data, ResponseMatrix):
+        raise InputError(
+            f"fit takes a ResponseMatrix, not {type(data).__name__}; make one with "
+            "read_responses or ResponseMatrix.from_dense"
+        )
+    if not isinstance(spec, ModelSpec):
+        raise InputError(f"the spec must be a ModelSpec, not {spec!r}; write ModelSpec({spec!r})")
 
 
 def data_warnings(data: ResponseMatrix) -> list[str]:
