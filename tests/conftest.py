@@ -1,5 +1,6 @@
 """What the markers mean when a test starts, and the fixtures that every folder shares."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 IN_CI = bool(os.environ.get("CI"))
 N_VIRTUAL_DEVICES = 4
+MOST_MEMORY_MAPS = 25_000
 
 hypothesis.settings.register_profile(
     "irtjax",
@@ -32,6 +34,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("counts compilations; unset JAX_COMPILATION_CACHE_DIR")
     if item.get_closest_marker("shared") and not SHARED.is_dir():
         pytest.skip(f"reads {SHARED}, which is absent")
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Drop compiled programs before the process runs out of memory maps.
+
+    Each program takes several of the 65,530 that Linux gives a process; past them, after some
+    thousand programs, XLA aborts where it loads or stores one.
+    """
+    if _n_memory_maps() > MOST_MEMORY_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
+def _n_memory_maps() -> int:
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:  # no Linux: no such limit
+        return 0
 
 
 @pytest.fixture(scope="session")
