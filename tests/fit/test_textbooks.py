@@ -9,6 +9,7 @@ import pytest
 from irtjax.data.responses import MISSING, ResponseMatrix
 from irtjax.fit.api import fit
 from irtjax.model.spec import ModelSpec
+from tests.fit.fitting import quiet_fit
 
 pytestmark = pytest.mark.shared
 
@@ -222,7 +223,13 @@ def test_information_criteria_of_lsat6(folder):
 @pytest.mark.parametrize("family", ["2pl", "3pl"])
 def test_timss_2011_is_fitted(folder, family):
     """4,668 test takers, 174 items in booklets: 85.7% of the cells are missing."""
-    table = fitted(folder, "timss2011_g4_aut", family).item_parameters()
+    data = ResponseMatrix.from_dense(responses(folder, "timss2011_g4_aut"))
+    result = quiet_fit(data, ModelSpec(family))
+    # In the 3PL two items that depend on each other have slopes of 9.7, and where the likelihood is
+    # that flat float32 tells no steps of .001 apart: it may end as stalled.
+    assert result.status == "converged" or (family, result.status) == ("3pl", "stalled")
+    assert max(result.report["trace"]["change"][-5:]) < 0.01
+    table = result.item_parameters()
     numbers = table.select_dtypes("number")
     assert np.all(np.isfinite(numbers))
     assert np.all(table["intercept_se"] > 0)
