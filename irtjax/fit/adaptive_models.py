@@ -17,7 +17,7 @@ from irtjax.fit.adaptive_pass import (
     start_placement,
 )
 from irtjax.fit.estimator import StepInfo
-from irtjax.fit.guarded import advance_guarded, start_guarded
+from irtjax.fit.guarded import advance_guarded
 from irtjax.fit.item_information import by_item, prior_information
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, step_items
 from irtjax.fit.marginal_models import (
@@ -25,12 +25,12 @@ from irtjax.fit.marginal_models import (
     ModelsEstimates,
     ModelsState,
     largest_move,
+    start_with_own_posteriors,
 )
 from irtjax.fit.model_posteriors import ModelPosteriors
 from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
 from irtjax.fit.packed import unpack
-from irtjax.fit.populations import Populations, expanded_move, shifted, update_populations
-from irtjax.fit.start_items import start_items
+from irtjax.fit.populations import expanded_move, shifted, update_populations
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.spec import ModelSpec
@@ -88,20 +88,23 @@ class AdaptiveModels:
         is_loading: Float[Array, "items dims"] | None = None,
     ) -> AdaptiveState:
         """Items from their means and covariances, nodes around the posteriors these give."""
-        model = ItemModel(spec, priors)
-        items = start_items(blocks, model, key, is_jittered=self.is_jittered, is_loading=is_loading)
-        dtype, dims = items.slope.dtype, spec.dims
-        unit = jnp.broadcast_to(jnp.eye(dims, dtype=dtype), (self.n_populations, dims, dims))
-        nothing = jnp.zeros((self.n_populations, 0), dtype)
-        populations = Populations(jnp.zeros((self.n_populations, dims), dtype), unit, nothing)
-        start = ModelsParameters(items, populations)
-        guarded = start_guarded(to_vector(model, start, self.moving), self.acceleration)
-        state = ModelsState(guarded, start, multiplicity, is_loading, spec, priors)
+        state = start_with_own_posteriors(
+            blocks,
+            ItemModel(spec, priors),
+            key,
+            multiplicity,
+            is_loading,
+            is_jittered=self.is_jittered,
+            n_populations=self.n_populations,
+            moving=self.moving,
+            acceleration=self.acceleration,
+        )
+        dtype = state.start.items.slope.dtype
 
         def closer(_: int, placement: Placement) -> Placement:
-            return self._pass(blocks, state, start, placement)[1]
+            return self._pass(blocks, state, state.start, placement)[1]
 
-        placement = start_placement(blocks, dims, dtype)
+        placement = start_placement(blocks, spec.dims, dtype)
         return AdaptiveState(state, jax.lax.fori_loop(0, _FIRST_PASSES, closer, placement))
 
     def step(self, blocks: Blocks, state: AdaptiveState) -> tuple[AdaptiveState, StepInfo]:

@@ -39,7 +39,13 @@ from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["MarginalModels", "RELATIVE_DROP", "ModelsEstimates", "ModelsState"]
+__all__ = [
+    "MarginalModels",
+    "RELATIVE_DROP",
+    "ModelsEstimates",
+    "ModelsState",
+    "start_with_own_posteriors",
+]
 
 # Newton steps of the items on each E-step's counts: more gain nothing, since the counts change.
 _ITEM_STEPS = 3
@@ -68,6 +74,32 @@ class ModelsState:
     def model(self) -> ItemModel:
         """Coordinates and priors of the items."""
         return ItemModel(self.spec, self.priors)
+
+
+def start_with_own_posteriors(
+    blocks: Blocks,
+    model: ItemModel,
+    key: jax.Array,
+    multiplicity: Float[Array, "blocks models"],
+    is_loading: Float[Array, "items dims"] | None,
+    *,
+    is_jittered: bool,
+    n_populations: int,
+    moving: Moving,
+    acceleration: int,
+) -> ModelsState:
+    """First state of an estimator whose models have posteriors of their own, not shared nodes.
+
+    Items are as `start_items` has them, populations standard normal and without nodes.
+    """
+    items = start_items(blocks, model, key, is_jittered=is_jittered, is_loading=is_loading)
+    dtype, dims = items.slope.dtype, model.spec.dims
+    unit = jnp.broadcast_to(jnp.eye(dims, dtype=dtype), (n_populations, dims, dims))
+    nothing = jnp.zeros((n_populations, 0), dtype)
+    populations = Populations(jnp.zeros((n_populations, dims), dtype), unit, nothing)
+    start = ModelsParameters(items, populations)
+    guarded = start_guarded(to_vector(model, start, moving), acceleration)
+    return ModelsState(guarded, start, multiplicity, is_loading, model.spec, model.priors)
 
 
 @pytree_dataclass

@@ -10,16 +10,20 @@ from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.estimator import StepInfo
-from irtjax.fit.guarded import advance_guarded, start_guarded
+from irtjax.fit.guarded import advance_guarded
 from irtjax.fit.hyperparameters import update_asymptotes
 from irtjax.fit.item_information import by_item, prior_information
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, on_log_scale, step_items
 from irtjax.fit.kernel import Posterior
-from irtjax.fit.marginal_models import ModelsEstimates, ModelsState, largest_move
+from irtjax.fit.marginal_models import (
+    ModelsEstimates,
+    ModelsState,
+    largest_move,
+    start_with_own_posteriors,
+)
 from irtjax.fit.model_posteriors import ModelPosteriors
 from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
-from irtjax.fit.populations import Populations, update_populations
-from irtjax.fit.start_items import start_items
+from irtjax.fit.populations import update_populations
 from irtjax.fit.variational_pass import (
     VariationalPass,
     score_products,
@@ -85,20 +89,23 @@ class VariationalModels:
         is_loading: Float[Array, "items dims"] | None = None,
     ) -> VariationalState:
         """Items from their means and covariances, posteriors after a few passes at these."""
-        model = ItemModel(spec, priors)
-        items = start_items(blocks, model, key, is_jittered=self.is_jittered, is_loading=is_loading)
-        dtype, dims = items.slope.dtype, spec.dims
-        unit = jnp.broadcast_to(jnp.eye(dims, dtype=dtype), (self.n_populations, dims, dims))
-        nothing = jnp.zeros((self.n_populations, 0), dtype)
-        populations = Populations(jnp.zeros((self.n_populations, dims), dtype), unit, nothing)
-        start = ModelsParameters(items, populations)
-        guarded = start_guarded(to_vector(model, start, self.moving), self.acceleration)
-        state = ModelsState(guarded, start, multiplicity, is_loading, spec, priors)
+        state = start_with_own_posteriors(
+            blocks,
+            ItemModel(spec, priors),
+            key,
+            multiplicity,
+            is_loading,
+            is_jittered=self.is_jittered,
+            n_populations=self.n_populations,
+            moving=self.moving,
+            acceleration=self.acceleration,
+        )
+        dtype = state.start.items.slope.dtype
 
         def renew(_: int, posteriors: Posterior) -> Posterior:
-            return self._pass(blocks, state, start, posteriors)[1]
+            return self._pass(blocks, state, state.start, posteriors)[1]
 
-        posteriors = start_posteriors(blocks, dims, dtype)
+        posteriors = start_posteriors(blocks, spec.dims, dtype)
         posteriors = jax.lax.fori_loop(0, _FIRST_PASSES, renew, posteriors)
         return VariationalState(state, posteriors)
 
