@@ -1,7 +1,6 @@
 """`marginal-models` with nodes of each model's own, for posteriors narrower than fixed nodes."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ from irtjax.fit.adaptive_pass import (
     adaptive_posteriors,
     start_placement,
 )
+from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.guarded import advance_guarded
 from irtjax.fit.item_information import by_item, prior_information
@@ -70,6 +70,7 @@ class AdaptiveModels:
 
     name = "marginal-models"
     objective_name = "marginal"
+    compiles_soon = True
     is_empirical = False
 
     @property
@@ -77,7 +78,7 @@ class AdaptiveModels:
         """What of the populations is estimated."""
         return Moving(self.n_populations > 1 or self.is_correlated, False)
 
-    @functools.partial(jax.jit, static_argnums=(0, 2, 3))
+    @compiled_soon(0, 2, 3)
     def init(
         self,
         blocks: Blocks,
@@ -170,13 +171,13 @@ class AdaptiveModels:
             self.n_nodes,
         )
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @compiled_soon(0)
     def _settled(
         self, blocks: Blocks, models: ModelsState, current: ModelsParameters, placement: Placement
     ) -> tuple[AdaptivePass, Placement]:
         return self._pass(blocks, models, current, placement)
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @compiled_soon(0)
     def _posteriors(
         self,
         blocks: Blocks,

@@ -20,9 +20,9 @@ from irtjax.fit.item_step import (
     ItemDerivatives,
     ItemModel,
     ItemParameters,
-    cell_scores,
     item_derivatives,
-    node_logarithms,
+    node_curves,
+    node_probabilities,
 )
 from irtjax.fit.model_posteriors import ModelPosteriors
 from irtjax.fit.node_pass import answers
@@ -171,8 +171,8 @@ def _posterior(
     right, wrong = answers(view)
 
     def cells(place: Float[Array, "models dims"]) -> Float[Array, "items models"]:
-        log_p, log_not_p = node_logarithms(items, place)
-        return right * log_p + wrong * log_not_p
+        p, not_p = node_probabilities(items, place)
+        return right * jnp.log(p) + wrong * jnp.log(not_p)
 
     # Cell by cell against the centre: sums of 40,000 log-likelihoods lose the digits by which the
     # nodes differ.
@@ -253,7 +253,8 @@ def _coupling(
 
     def at_node(total: Array, q: Any) -> tuple[Array, None]:
         place = nodes.node[:, q]
-        scores = zip(*cell_scores(model, items, place), strict=True)
+        curves = node_curves(model, items, place)
+        scores = zip(curves.right, curves.wrong, strict=True)
         cells = jnp.stack([right * r + wrong * w for r, w in scores], axis=-1)
         slopes = cells[..., :1] * place
         every = jnp.concatenate([slopes, cells], axis=-1)

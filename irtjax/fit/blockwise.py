@@ -83,11 +83,13 @@ def scan_blocks(
             # The only block of the device: a loop would take as long again to compile.
             view = _view(first[0], dtype)
             sums, output = visit(view, first[1], context)
-            placed = jax.tree.map(
-                lambda empty, leaf: empty.at[view.slot_group].set(leaf),
-                zero.by_group,
-                sums.by_group,
-            )
+            placed = sums.by_group
+            if n_groups > 1 or len(view.slot_group) > 1:
+                placed = jax.tree.map(
+                    lambda empty, leaf: empty.at[view.slot_group].set(leaf),
+                    zero.by_group,
+                    placed,
+                )
             found = sum_over_items(BlockSums(sums.total, placed))
             return found, jax.tree.map(lambda leaf: leaf[None], output)
         (sums, rest), output = jax.lax.scan(body, (zero, zero), (blocks, per_block))

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from irtjax.data.blocks import Blocks
+from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.estimator import Estimator, StepInfo
 from irtjax.model.pytree import pytree_dataclass
 
@@ -147,11 +148,17 @@ def drive(
     return state, progress
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
 def advance(
-    estimator: Estimator, size: int, blocks: Blocks, state: Any, n_steps: Int[Array, ""]
+    estimator: Estimator, size: int, blocks: Blocks, state: Any, n_steps: Int[Array, ""] | int
 ) -> _Advance:
     """Up to `n_steps` steps on the device; stops before the first state that is not finite."""
+    run = _advance_soon if estimator.compiles_soon else _advance
+    return run(estimator, size, blocks, state, n_steps)
+
+
+def _steps(
+    estimator: Estimator, size: int, blocks: Blocks, state: Any, n_steps: Int[Array, ""] | int
+) -> _Advance:
 
     def more(carry: _Advance) -> Bool[Array, ""]:
         return (carry.n_done < n_steps) & carry.is_finite
@@ -159,7 +166,11 @@ def advance(
     def one(carry: _Advance) -> _Advance:
         new, info = estimator.step(blocks, carry.state)
         is_finite = all_finite(new, carry.state) & jnp.isfinite(info.objective)
-        kept = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, carry.state)
+        # What a step leaves as it was (the same leaf) needs neither a check nor a choice: each is a
+        # program of its own to compile.
+        kept = jax.tree.map(
+            lambda a, b: a if a is b else jnp.where(is_finite, a, b), new, carry.state
+        )
         filled = jax.tree.map(lambda row, value: row.at[carry.n_done].set(value), carry.info, info)
         return _Advance(kept, filled, carry.n_done + is_finite.astype(jnp.int32), is_finite)
 
@@ -169,9 +180,15 @@ def advance(
     return jax.lax.while_loop(more, one, start)
 
 
+_advance = jax.jit(_steps, static_argnums=(0, 1))
+_advance_soon = compiled_soon(0, 1)(_steps)
+
+
 def all_finite(new: Any, old: Any) -> Bool[Array, ""]:
     """Whether every number of the new tree is finite, or infinite as in the old one."""
-    return jnp.all(jnp.stack(jax.tree.leaves(jax.tree.map(_is_valid, new, old))))
+    pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=True)
+    found = [_is_valid(a, b) for a, b in pairs if a is not b]
+    return functools.reduce(jnp.logical_and, found, jnp.array(True))
 
 
 def _is_valid(new: Array, old: Array) -> Bool[Array, ""]:

@@ -38,6 +38,10 @@ class Estimator(Protocol):
     def objective_name(self) -> str:
         """What `StepInfo.objective` is: `elbo`, `marginal` or `joint`."""
 
+    @property
+    def compiles_soon(self) -> bool:
+        """Whether its loop spends its time in matrix products (see `compiling`)."""
+
     def init(self, blocks: Blocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> Any:
         """The first state, a pytree."""
 

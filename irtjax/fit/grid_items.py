@@ -111,6 +111,7 @@ class GridItems:
 
     name = "marginal-items"
     objective_name = "elbo"
+    compiles_soon = False
 
     def grid(self, spec: ModelSpec) -> ItemGrid:
         """The nodes before any change of frame."""

@@ -18,24 +18,36 @@ __all__ = ["Guarded", "advance_guarded", "start_guarded"]
 class Guarded:
     """Parameters to evaluate next, and what to go back to when the objective falls.
 
-    `current` is the plain result of the last step or its extrapolation (`was_extrapolated`), which
-    is given up for `plain` where the objective falls; `previous` is the last that held.
+    `points` are three vectors: `current`, the plain result of the last step or its extrapolation
+    (`was_extrapolated`); `plain`, for which it is given up where the objective falls; `previous`,
+    the last that held. They are one array: a choice an array is a program an array to compile.
     """
 
-    current: Float[Array, " size"]
-    plain: Float[Array, " size"]
-    previous: Float[Array, " size"]
+    points: Float[Array, "3 size"]
     history: History
     was_extrapolated: Bool[Array, ""]
     objective: Float[Array, ""]
+
+    @property
+    def current(self) -> Float[Array, " size"]:
+        """What to evaluate next."""
+        return self.points[0]
+
+    @property
+    def plain(self) -> Float[Array, " size"]:
+        """The result of the last plain step."""
+        return self.points[1]
+
+    @property
+    def previous(self) -> Float[Array, " size"]:
+        """The last parameters whose objective had not fallen."""
+        return self.points[2]
 
 
 def start_guarded(vector: Float[Array, " size"], depth: int) -> Guarded:
     """Before the first step; `depth` is how many past steps the acceleration looks at."""
     return Guarded(
-        vector,
-        plain=vector,
-        previous=vector,
+        jnp.stack([vector, vector, vector]),
         history=empty_history(vector.shape[0], depth, vector.dtype),
         was_extrapolated=jnp.array(False),
         objective=jnp.asarray(-jnp.inf, vector.dtype),
@@ -63,11 +75,11 @@ def advance_guarded(
     vector, was_extrapolated, history = extrapolate(guarded.history, guarded.current, plain)
     halved = (guarded.previous + guarded.current) / 2
     retreat = jnp.where(guarded.was_extrapolated, guarded.plain, halved)
+    back = jnp.stack([retreat, retreat, guarded.previous])
+    onward = jnp.stack([vector, plain, guarded.current])
     empty = jax.tree.map(jnp.zeros_like, history)
     advanced = Guarded(
-        jnp.where(fell, retreat, vector),
-        plain=jnp.where(fell, retreat, plain),
-        previous=jnp.where(fell, guarded.previous, guarded.current),
+        jnp.where(fell, back, onward),
         history=jax.tree.map(lambda a, b: jnp.where(fell, a, b), empty, history),
         was_extrapolated=was_extrapolated & ~fell,
         objective=jnp.where(fell, guarded.objective, objective),

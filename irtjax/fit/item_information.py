@@ -19,10 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.special import expit
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
-from irtjax.fit.item_step import ExpectedCounts, ItemModel, ItemParameters, cell_scores
+from irtjax.fit.item_step import ExpectedCounts, ItemModel, ItemParameters, node_curves
 from irtjax.fit.node_pass import (
     NodeContext,
     NodePass,
@@ -31,7 +32,9 @@ from irtjax.fit.node_pass import (
     node_context,
     node_posterior,
     node_sums,
+    of_slots,
 )
+from irtjax.fit.packed import products, unpack, unpack_index
 from irtjax.fit.populations import Grid, Populations
 from irtjax.model.priors import LogNormal
 from irtjax.model.pytree import pytree_dataclass
@@ -51,10 +54,15 @@ Method = Literal["observed", "cross-product", "by-item"]
 
 @pytree_dataclass
 class ScoreTables:
-    """Scores of right and wrong answers at the nodes, by kind: logit, guessing, feasibility."""
+    """Scores of right and wrong answers at the nodes, by kind: logit, guessing, feasibility.
+
+    `by_coordinate` has them in every coordinate: the logit's times the node for slopes, times 1 for
+    the intercept; right answers first.
+    """
 
     right: Float[Array, "populations kinds items nodes"]
     wrong: Float[Array, "populations kinds items nodes"]
+    by_coordinate: Float[Array, "populations 2 coordinates items nodes"]
 
 
 @pytree_dataclass
@@ -76,8 +84,21 @@ def score_tables(
     model: ItemModel, items: ItemParameters, node: Float[Array, "populations nodes dims"]
 ) -> ScoreTables:
     """Tables of the scores at the nodes."""
-    right, wrong = jax.vmap(lambda at: cell_scores(model, items, at))(node)
-    return ScoreTables(jnp.stack(right, axis=1), jnp.stack(wrong, axis=1))
+    curves = [node_curves(model, items, at) for at in node]
+    right, wrong = (
+        jnp.stack([jnp.stack(getattr(at, name)) for at in curves]) for name in ("right", "wrong")
+    )
+    each = [
+        jnp.stack([jnp.stack(_by_coordinate(scores, at)) for scores in (curve.right, curve.wrong)])
+        for curve, at in zip(curves, node, strict=True)
+    ]
+    return ScoreTables(right, wrong, jnp.stack(each))
+
+
+def _by_coordinate(
+    scores: tuple[Float[Array, "items nodes"], ...], node: Float[Array, "nodes dims"]
+) -> list[Float[Array, "items nodes"]]:
+    return [*(scores[0] * at for at in node.T), *scores]
 
 
 def information_sums(
@@ -98,17 +119,17 @@ def information_sums(
     ) -> tuple[BlockSums, None]:
         nodes, tables = context
         posterior, log_likelihood = node_posterior(view, nodes)
-        means = mean_scores(view, posterior, nodes, tables)
-        weighted, counted = means * count[:, None, None], posterior * count[:, None]
+        means = mean_scores(view, posterior, tables)
+        weighted, counted = means * count, posterior * count[:, None]
         of_scores = None
         if method == "by-item":
-            of_means = jnp.einsum("nja,njb->abj", weighted, means)
+            of_means = jnp.einsum("ajn,bjn->abj", weighted, means)
         else:
-            of_means = jnp.einsum("nja,nlb->ajbl", weighted, means)
+            of_means = jnp.einsum("ajn,bln->ajbl", weighted, means)
         if method == "observed":
             of_scores = _score_products(view, counted, nodes, tables)
-        of_counts = _counts_excess(view, counted, nodes, tables) if has_excess else None
-        total = (jnp.sum(count * log_likelihood), of_means, of_scores, of_counts)
+        of_counts = _counts_excess(view, counted, tables) if has_excess else None
+        total = (count @ log_likelihood, of_means, of_scores, of_counts)
         return BlockSums(total, count_block(view, count, posterior)), None
 
     nodes = node_context(items, populations, grid)
@@ -120,29 +141,13 @@ def information_sums(
 
 
 def mean_scores(
-    view: BlockView,
-    posterior: Float[Array, "models nodes"],
-    context: NodeContext,
-    tables: ScoreTables,
-) -> Float[Array, "models items coordinates"]:
-    """`E[s_ij]` of each cell over the posterior of its model."""
-    population = jnp.minimum(view.slot_group, tables.right.shape[0] - 1)
-    node = context.node[population]
-    total = jnp.zeros(())
-    for answer, table in zip(answers(view), (tables.right, tables.wrong), strict=True):
-        by_node = _by_coordinate(table[population], node)
-        each = jnp.einsum("snq,sjcq->njc", view.in_slot[..., None] * posterior, by_node)
-        total = total + answer.T[:, :, None] * each
-    return total
-
-
-def _by_coordinate(
-    table: Float[Array, "slots kinds items nodes"], node: Float[Array, "slots nodes dims"]
-) -> Float[Array, "slots items coordinates nodes"]:
-    """From scores in the logit to scores in slopes and intercept: times the node, times 1."""
-    slopes = table[:, 0, :, None] * node.transpose(0, 2, 1)[:, None]
-    rest = table.transpose(0, 2, 1, 3)
-    return jnp.concatenate([slopes, rest], axis=2)
+    view: BlockView, weight: Float[Array, "models nodes"], tables: ScoreTables
+) -> Float[Array, "coordinates items models"]:
+    """`sum_q weight_iq s_ijq` of each cell: with posterior weights its expected score."""
+    in_slot = view.in_slot[..., None] * weight
+    each = jnp.einsum("snq,sycjq->ycjn", in_slot, of_slots(view, tables.by_coordinate))
+    right, wrong = answers(view)
+    return right * each[0] + wrong * each[1]
 
 
 def _score_products(
@@ -153,7 +158,8 @@ def _score_products(
 ) -> Float[Array, "coordinates items coordinates items"]:
     """`sum_i E[s_i s_i']`: a matrix product a node, over scores in the logit and the asymptotes."""
     right, wrong = answers(view)
-    population = jnp.minimum(view.slot_group, tables.right.shape[0] - 1)
+    node = of_slots(view, context.node)
+    tables_right, tables_wrong = of_slots(view, tables.right), of_slots(view, tables.wrong)
     n_slots, n_models = view.in_slot.shape
     n_kinds, n_items = tables.right.shape[1:3]
     dims = context.node.shape[-1]
@@ -161,13 +167,13 @@ def _score_products(
 
     def at_node(total: Array, q: Array) -> tuple[Array, None]:
         for slot in range(n_slots):
-            of_right = tables.right[population[slot], :, :, q]
-            of_wrong = tables.wrong[population[slot], :, :, q]
+            of_right = tables_right[slot, :, :, q]
+            of_wrong = tables_wrong[slot, :, :, q]
             score = of_right[:, :, None] * right + of_wrong[:, :, None] * wrong
             flat = score.reshape(-1, n_models)
             mass = weight[:, q] * view.in_slot[slot]
             gram = ((flat * mass) @ flat.T).reshape(n_kinds, n_items, n_kinds, n_items)
-            place = context.node[population[slot], q]
+            place = node[slot, q]
             lift = jnp.zeros((n_coordinates, n_kinds), gram.dtype)
             lift = lift.at[:dims, 0].set(place).at[dims:].set(jnp.eye(n_kinds, dtype=gram.dtype))
             total = total + jnp.einsum("ak,bm,kjml->ajbl", lift, lift, gram)
@@ -181,27 +187,21 @@ def _score_products(
 
 
 def _counts_excess(
-    view: BlockView,
-    weight: Float[Array, "models nodes"],
-    context: NodeContext,
-    tables: ScoreTables,
+    view: BlockView, weight: Float[Array, "models nodes"], tables: ScoreTables
 ) -> Float[Array, "coordinates coordinates items"]:
     """`sum_i E[r R R' + w W W' - s s']` of cells with r right and w wrong answers, `s = r R + w W`.
 
     R and W are the scores of one right and one wrong answer. With one answer in a cell it is 0.
     """
     right, wrong = answers(view)
-    population = jnp.minimum(view.slot_group, tables.right.shape[0] - 1)
     mass = view.in_slot[..., None] * weight
-    node = context.node[population]
-    of_right = _by_coordinate(tables.right[population], node)
-    of_wrong = _by_coordinate(tables.wrong[population], node)
+    of_right, of_wrong = jnp.moveaxis(of_slots(view, tables.by_coordinate), 1, 0)
 
     def gram(
         cells: Array, one: Array, other: Array
     ) -> Float[Array, "coordinates coordinates items"]:
         counted = jnp.einsum("jn,snq->sjq", cells, mass)
-        return jnp.einsum("sjaq,sjbq->abj", counted[:, :, None] * one, other)
+        return jnp.einsum("sajq,sbjq->abj", counted[:, None] * one, other)
 
     crossed = gram(right * wrong, of_right, of_wrong)
     within = gram(right - right**2, of_right, of_right) + gram(wrong - wrong**2, of_wrong, of_wrong)
@@ -216,31 +216,25 @@ def second_part(
     Second derivatives of P are its first ones times `1 - 2 s`, `-c`, `1 - t`, ...: with the summed
     scores of a node they need no division.
     """
-    right, wrong = cell_scores(model, items, counts.node)
-    scores = [counts.right * r + counts.wrong * w for r, w in zip(right, wrong, strict=True)]
-    logit = items.slope @ counts.node.T + items.intercept[:, None]
+    curves = node_curves(model, items, counts.node)
+    answered = zip(curves.right, curves.wrong, strict=True)
+    scores = [counts.right * r + counts.wrong * w for r, w in answered]
+    curved = scores[0] * (1 - 2 * curves.s)
     design = jnp.concatenate([counts.node, jnp.ones_like(counts.node[:, :1])], axis=1)
-    size, n = design.shape[1], model.n_coordinates
-    curved = scores[0] * (1 - 2 * jax.nn.sigmoid(logit))
-    found = jnp.zeros((n, n, len(items.intercept)), logit.dtype)
-    found = found.at[:size, :size].set(jnp.einsum("jq,qa,qb->abj", curved, design, design))
-    if items.asymptotes is None:
-        return found
-    c, t = jax.nn.sigmoid(items.asymptotes.lower), jax.nn.sigmoid(items.asymptotes.upper)
-    along = (scores[0] @ design).T
-    position, of_upper = size, iter(scores[1:])
-    if model.spec.has_guessing:
-        found = found.at[size, size].set((1 - 2 * c) * jnp.sum(next(of_upper), axis=1))
-        found = found.at[size, :size].set(-c * along).at[:size, size].set(-c * along)
-        position += 1
-    if model.spec.has_feasibility:
-        missed = jnp.sum(next(of_upper), axis=1)
-        found = found.at[position, position].set((1 - 2 * t) * missed)
-        crossed = (1 - t) * along
-        found = found.at[position, :size].set(crossed).at[:size, position].set(crossed)
+    of_curved, *of_scores = jnp.stack([curved, *scores]) @ products(design)
+    rows = list(of_curved.T)
+    if items.asymptotes is not None:
+        c, t = jax.nn.sigmoid(items.asymptotes.lower), jax.nn.sigmoid(items.asymptotes.upper)
+        size = design.shape[1]
+        along = list(of_scores[0][:, unpack_index(size)[size - 1]].T)
+        totals = [each[:, -1] for each in of_scores[1:]]
         if model.spec.has_guessing:
-            found = found.at[size, position].set(-c * missed).at[position, size].set(-c * missed)
-    return found
+            rows += [*(-c * each for each in along), (1 - 2 * c) * totals[0]]
+        if model.spec.has_feasibility:
+            missed = totals[-1]
+            between = [-c * missed] if model.spec.has_guessing else []
+            rows += [*((1 - t) * each for each in along), *between, (1 - 2 * t) * missed]
+    return unpack(jnp.stack(rows), model.n_coordinates)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -334,9 +328,10 @@ def prior_information(
     found[dims, dims] = 1 / model.priors.of_intercepts().sd ** 2
     if items.asymptotes is None:
         return found
-    c = np.asarray(items.asymptotes.guessing, np.float64)
-    missed = 1 - np.asarray(items.asymptotes.feasibility, np.float64)
-    t = 1 / (1 + np.exp(-np.asarray(items.asymptotes.upper, np.float64)))
+    lower = np.asarray(items.asymptotes.lower, np.float64)
+    upper = np.asarray(items.asymptotes.upper, np.float64)
+    c, t = expit(lower), expit(upper)
+    missed = expit(-lower) * expit(-upper)
     position = dims + 1
     if model.spec.has_guessing:
         a, b = model.priors.guessing

@@ -10,15 +10,24 @@ family has them the asymptotes on the scale of `Asymptotes`.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from irtjax.fit.packed import pair_index, positive_definite_inverse, products, unpack, unpack_index
+from irtjax.fit.packed import (
+    pair_index,
+    positive_definite_inverse,
+    positive_definite_solve,
+    products,
+    unpack,
+    unpack_index,
+)
 from irtjax.model.priors import LogNormal, Priors
 from irtjax.model.pytree import pytree_dataclass
-from irtjax.model.response import Asymptotes, log_probabilities, response_probabilities
+from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
 __all__ = [
@@ -26,16 +35,19 @@ __all__ = [
     "ItemDerivatives",
     "ItemModel",
     "ItemParameters",
-    "cell_scores",
+    "NodeCurves",
     "climb_items",
     "expected_log_likelihood",
     "item_derivatives",
     "log_prior",
-    "node_logarithms",
+    "node_curves",
+    "node_probabilities",
     "on_log_scale",
+    "pack_items",
     "prior_derivatives",
     "ridged",
     "step_items",
+    "unpack_items",
 ]
 
 # A step may move a coordinate by this much: see the kernel's cap.
@@ -72,6 +84,21 @@ class ItemDerivatives:
     information: Float[Array, "pairs items"]
 
 
+@pytree_dataclass
+class NodeCurves:
+    """Probabilities at the nodes, and derivatives of `log P` and `log(1 - P)` by kind.
+
+    Kinds are the logit, then the scales of guessing and feasibility where they are estimated;
+    `s` is the sigmoid without asymptotes.
+    """
+
+    s: Float[Array, "items nodes"]
+    p: Float[Array, "items nodes"]
+    not_p: Float[Array, "items nodes"]
+    right: tuple[Float[Array, "items nodes"], ...]
+    wrong: tuple[Float[Array, "items nodes"], ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class ItemModel:
     """Which coordinates an item has, and their priors (static)."""
@@ -90,55 +117,75 @@ class ItemModel:
         return isinstance(self.priors.of_slopes(self.spec), LogNormal)
 
 
-def node_logarithms(
+@pytree_dataclass
+class _Levels:
+    """What probabilities are made of: `P = c + known s` and `1 - P = missed + known (1 - s)`."""
+
+    s: Float[Array, "items nodes"]
+    not_s: Float[Array, "items nodes"]
+    p: Float[Array, "items nodes"]
+    not_p: Float[Array, "items nodes"]
+
+
+def _levels(items: ItemParameters, node: Float[Array, "nodes dims"]) -> _Levels:
+    """One exponential a cell: of all that compiles, exponentials and logarithms take longest."""
+    logit = items.slope @ node.T + items.intercept[:, None]
+    odds = jnp.exp(-jnp.clip(logit, -_FARTHEST_LOGIT, _FARTHEST_LOGIT))
+    s = 1 / (1 + odds)
+    not_s = odds * s
+    if items.asymptotes is None:
+        return _Levels(s, not_s, s, not_s)
+    columns = jax.tree.map(lambda leaf: leaf[:, None], items.asymptotes)
+    c, not_c = jax.nn.sigmoid(columns.lower), jax.nn.sigmoid(-columns.lower)
+    t, not_t = jax.nn.sigmoid(columns.upper), jax.nn.sigmoid(-columns.upper)
+    return _Levels(s, not_s, c + not_c * t * s, not_c * not_t + not_c * t * not_s)
+
+
+def node_probabilities(
     items: ItemParameters, node: Float[Array, "nodes dims"]
 ) -> tuple[Float[Array, "items nodes"], Float[Array, "items nodes"]]:
-    """`log P` and `log(1 - P)` of every item at every node."""
-    logit = items.slope @ node.T + items.intercept[:, None]
-    return log_probabilities(logit, jax.tree.map(lambda leaf: leaf[:, None], items.asymptotes))
+    """P and 1 - P of every item at every node, both above 0: logits are capped."""
+    levels = _levels(items, node)
+    return levels.p, levels.not_p
 
 
-def cell_scores(
+def node_curves(
     model: ItemModel, items: ItemParameters, node: Float[Array, "nodes dims"]
-) -> tuple[list[Float[Array, "items nodes"]], list[Float[Array, "items nodes"]]]:
-    """Derivatives of `log P` and of `log(1 - P)`: in the logit, guessing's and feasibility's scale.
+) -> NodeCurves:
+    """Probabilities of every item at every node, and what each kind of answer says there.
 
     `dP/du = c (1 - c) (1 - t s)` and `dP/dv = (1 - c) t (1 - t) s` with `c = sigmoid(u)`,
     `t = sigmoid(v)` and `s = sigmoid(z)`; `1 - P = (1 - c)(1 - t s)` cancels without a division.
     """
-    logit = items.slope @ node.T + items.intercept[:, None]
-    logit = jnp.clip(logit, -_FARTHEST_LOGIT, _FARTHEST_LOGIT)
-    s, not_s = jax.nn.sigmoid(logit), jax.nn.sigmoid(-logit)
+    levels = _levels(items, node)
+    s, p, not_p = levels.s, levels.p, levels.not_p
     if items.asymptotes is None:
-        return [not_s], [-s]
+        return NodeCurves(s, p, not_p, (not_p,), (-p,))
     columns = jax.tree.map(lambda leaf: leaf[:, None], items.asymptotes)
-    p, not_p = response_probabilities(logit, columns)
-    c, not_c = jax.nn.sigmoid(columns.lower), jax.nn.sigmoid(-columns.lower)
+    c, known = jax.nn.sigmoid(columns.lower), jax.nn.sigmoid(-columns.lower)
     t, not_t = jax.nn.sigmoid(columns.upper), jax.nn.sigmoid(-columns.upper)
-    rise = not_c * t * s * not_s
+    known = known * t
+    rise = known * s * levels.not_s
     right, wrong = [rise / p], [-rise / not_p]
     if model.spec.has_guessing:
         right.append(c * not_p / p)
         wrong.append(-c * jnp.ones_like(p))
     if model.spec.has_feasibility:
-        right.append(not_c * t * not_t * s / p)
-        wrong.append(-not_c * t * not_t * s / not_p)
-    return right, wrong
+        right.append(known * not_t * s / p)
+        wrong.append(-known * not_t * s / not_p)
+    return NodeCurves(s, p, not_p, tuple(right), tuple(wrong))
 
 
 def expected_log_likelihood(
     model: ItemModel, items: ItemParameters, counts: ExpectedCounts
 ) -> Float[Array, " items"]:
     """Each item's expected log-likelihood and log-prior: what the steps raise."""
-    if items.asymptotes is None:
-        # One logarithm instead of two: log P - log(1 - P) is the logit.
-        logit = items.slope @ counts.node.T + items.intercept[:, None]
-        n_answers = counts.right + counts.wrong
-        cells = counts.right * logit - n_answers * jax.nn.softplus(logit)
-    else:
-        log_p, log_not_p = node_logarithms(items, counts.node)
-        cells = counts.right * log_p + counts.wrong * log_not_p
+    cells = _cell_values(counts, node_curves(model, items, counts.node))
     return jnp.sum(cells, axis=1) + log_prior(model, items)
+
+
+def _cell_values(counts: ExpectedCounts, curves: NodeCurves) -> Float[Array, "items nodes"]:
+    return counts.right * jnp.log(curves.p) + counts.wrong * jnp.log(curves.not_p)
 
 
 def climb_items(
@@ -154,65 +201,111 @@ def climb_items(
     and fro for ever. With a common slope all items go together.
     """
 
+    n = model.n_coordinates
+
     def once(_: int, carry: tuple) -> tuple:
-        proposed, best, best_value, derivatives, length = carry
-        value = expected_log_likelihood(model, proposed, counts)
-        gain = value - best_value + _ROUNDING * jnp.finfo(value.dtype).eps * jnp.abs(value)
+        proposed, best, length = carry
+        here = _evaluated(model, unpack_items(model, items, proposed), counts)
+        value, gain = here[n], here[n] - best[n]
+        gain = gain + _ROUNDING * jnp.finfo(value.dtype).eps * jnp.abs(value)
         if model.spec.has_common_slope:
             gain = jnp.broadcast_to(jnp.sum(gain), gain.shape)
         is_better = gain >= 0
-
-        def better(new: Array, old: Array) -> Array:
-            return jnp.where(
-                is_better[:, None] if new.shape[1:] == (dims,) else is_better, new, old
-            )
-
-        here = item_derivatives(model, proposed, counts)
-        best = jax.tree.map(better, proposed, best)
-        derivatives = jax.tree.map(lambda a, b: jnp.where(is_better, a, b), here, derivatives)
-        best_value = jnp.where(is_better, value, best_value)
+        best = jnp.where(is_better, here, best)
         length = jnp.where(is_better, jnp.minimum(2 * length, 1), length / 4)
-        proposed = step_items(model, best, derivatives, is_loading, length)
-        return proposed, best, best_value, derivatives, length
+        from_here = unpack_items(model, items, best[:n])
+        derivatives = ItemDerivatives(best[n + 1 : 2 * n + 1], best[2 * n + 1 :])
+        step = _item_steps(model, from_here, derivatives, is_loading) * length
+        return _moved(model, best[:n], step), best, length
 
     # One evaluation a round, of value and derivatives at once: of what is proposed last, only the
-    # value would be needed, but a second kind of round takes as long again to compile.
-    dims, n = model.spec.dims, model.n_coordinates
+    # value would be needed, but a second kind of round takes as long again to compile. And one
+    # matrix of all that is kept or replaced: a choice a leaf is a program a leaf.
     # One value a device where the items are: a plain zero would not be.
     zero = 0 * items.intercept
-    nothing = ItemDerivatives(
-        jnp.broadcast_to(zero, (n, len(zero))),
-        jnp.broadcast_to(zero, (n * (n + 1) // 2, len(zero))),
-    )
-    start = (items, items, zero - jnp.inf, nothing, zero + 0.5)
-    return jax.lax.fori_loop(0, n_steps + 1, once, start)[1]
+    n_rows = 2 * n + 1 + n * (n + 1) // 2
+    best = jnp.broadcast_to(zero, (n_rows, len(zero))).at[n].set(-jnp.inf)
+    start = (pack_items(model, items), best, zero + 0.5)
+    best = jax.lax.fori_loop(0, n_steps + 1, once, start)[1]
+    return unpack_items(model, items, best[:n])
+
+
+def _evaluated(
+    model: ItemModel, items: ItemParameters, counts: ExpectedCounts
+) -> Float[Array, "rows items"]:
+    """Coordinates, value, gradient and packed information, one below the other."""
+    value, found = _value_and_derivatives(model, items, counts)
+    value = value + log_prior(model, items)
+    parts = [pack_items(model, items), value[None], found.gradient, found.information]
+    return jnp.concatenate(parts)
+
+
+def pack_items(model: ItemModel, items: ItemParameters) -> Float[Array, "coordinates items"]:
+    """Slopes, intercept and the asymptotes that are estimated, as one matrix."""
+    rows = [*items.slope.T, items.intercept]
+    if items.asymptotes is not None:
+        rows += [items.asymptotes.lower] if model.spec.has_guessing else []
+        rows += [items.asymptotes.upper] if model.spec.has_feasibility else []
+    return jnp.stack(rows)
+
+
+def unpack_items(
+    model: ItemModel, like: ItemParameters, rows: Float[Array, "coordinates items"]
+) -> ItemParameters:
+    """The items of a matrix; asymptotes that are not estimated are those of `like`."""
+    dims, asymptotes = model.spec.dims, like.asymptotes
+    if asymptotes is not None:
+        more = iter(rows[dims + 1 :])
+        lower = next(more) if model.spec.has_guessing else asymptotes.lower
+        upper = next(more) if model.spec.has_feasibility else asymptotes.upper
+        asymptotes = Asymptotes(lower, upper)
+    return ItemParameters(rows[:dims].T, rows[dims], asymptotes)
 
 
 def item_derivatives(
     model: ItemModel, items: ItemParameters, counts: ExpectedCounts
 ) -> ItemDerivatives:
     """Gradient and Fisher information of each item's expected log-likelihood."""
+    return _value_and_derivatives(model, items, counts)[1]
+
+
+def _value_and_derivatives(
+    model: ItemModel, items: ItemParameters, counts: ExpectedCounts
+) -> tuple[Float[Array, " items"], ItemDerivatives]:
+    """All sums over the nodes as one matrix product: of every weight with every product of nodes.
+
+    A wrong answer's score is `-dP / (1 - P)`, a right one's `dP / P`, so that
+    `(dP/da)(dP/db) / (P (1 - P))` is minus their product.
+    """
+    curves = node_curves(model, items, counts.node)
     n_cells = counts.right + counts.wrong
-    right, wrong = cell_scores(model, items, counts.node)
+    answered = zip(curves.right, curves.wrong, strict=True)
+    cells = [_cell_values(counts, curves)]
+    cells += [counts.right * r + counts.wrong * w for r, w in answered]
+    pairs = zip(*pair_index(len(curves.right)), strict=True)
+    cells += [-n_cells * curves.right[k] * curves.wrong[m] for k, m in pairs]
     design = jnp.concatenate([counts.node, jnp.ones_like(counts.node[:, :1])], axis=1)
-    scores = [counts.right * r + counts.wrong * w for r, w in zip(right, wrong, strict=True)]
-    gradient = [scores[0] @ design, *(jnp.sum(s, axis=1, keepdims=True) for s in scores[1:])]
-    # (dP/da)(dP/db) / (P (1 - P)): the score of a wrong answer is -dP / (1 - P), of a right dP / P.
-    weight = [[-n_cells * r * w for w in wrong] for r in right]
-    size = design.shape[1]
-    information = jnp.zeros((model.n_coordinates, model.n_coordinates, len(items.intercept)))
-    information = information.astype(n_cells.dtype)
-    rows, columns = pair_index(size)
-    information = information.at[rows, columns].set((weight[0][0] @ products(design)).T)
-    for k in range(1, len(right)):
-        crossed = weight[0][k] @ design
-        information = information.at[size + k - 1, :size].set(crossed.T)
-        for m in range(1, k + 1):
-            value = jnp.sum(weight[m][k], axis=1)
-            information = information.at[size + k - 1, size + m - 1].set(value)
-    rows, columns = pair_index(model.n_coordinates)
-    found = ItemDerivatives(jnp.concatenate(gradient, axis=1).T, information[rows, columns])
-    return on_log_scale(model, items, found)
+    sums = jnp.stack(cells) @ products(design)
+    which, of_nodes = _where_summed(model.spec.dims, len(curves.right))
+    rows, n = sums[which, :, of_nodes], model.n_coordinates
+    return rows[0], on_log_scale(model, items, ItemDerivatives(rows[1 : n + 1], rows[n + 1 :]))
+
+
+def _where_summed(dims: int, n_kinds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which sum is the value and each row of gradient and information: weight, product of nodes.
+
+    Weights are the value's, the kinds' scores, then their packed products. Coordinate k is of kind
+    0 up to the intercept and multiplies node k (1 for the intercept); asymptotes multiply 1.
+    """
+    of_kinds, of_node = unpack_index(n_kinds), unpack_index(dims + 1)
+    kind = [0] * dims + list(range(n_kinds))
+    node = [*range(dims), *[dims] * n_kinds]
+    found = [(0, of_node[dims, dims])]
+    found += [(1 + k, of_node[q, dims]) for k, q in zip(kind, node, strict=True)]
+    for a, b in zip(*pair_index(len(kind)), strict=True):
+        found.append((1 + n_kinds + of_kinds[kind[a], kind[b]], of_node[node[a], node[b]]))
+    which, of_nodes = np.array(found, np.int32).T
+    return which, of_nodes
 
 
 def on_log_scale(
@@ -232,44 +325,47 @@ def on_log_scale(
 
 def prior_derivatives(model: ItemModel, items: ItemParameters) -> ItemDerivatives:
     """Gradient and (positive semi-definite) information of the priors, in the coordinates."""
-    dims, n = model.spec.dims, model.n_coordinates
     slope_prior, intercept_prior = model.priors.of_slopes(model.spec), model.priors.of_intercepts()
-    dtype = items.slope.dtype
+    dims, full = model.spec.dims, jnp.ones_like(items.intercept)
     place = jnp.log(jnp.abs(items.slope)) if model.has_log_slopes else items.slope
-    gradient = jnp.zeros((n, len(items.intercept)), dtype)
-    information = jnp.zeros((n, n, len(items.intercept)), dtype)
-    gradient = gradient.at[:dims].set((slope_prior.mean - place.T) / slope_prior.sd**2)
-    gradient = gradient.at[dims].set(
-        (intercept_prior.mean - items.intercept) / intercept_prior.sd**2
-    )
-    for k in range(dims):
-        information = information.at[k, k].set(1 / slope_prior.sd**2)
-    information = information.at[dims, dims].set(1 / intercept_prior.sd**2)
+    gradient = list((slope_prior.mean - place.T) / slope_prior.sd**2)
+    gradient.append((intercept_prior.mean - items.intercept) / intercept_prior.sd**2)
+    information = {(k, k): full / slope_prior.sd**2 for k in range(dims)}
+    information[dims, dims] = full / intercept_prior.sd**2
     if items.asymptotes is not None:
-        gradient, information = _beta_derivatives(model, items.asymptotes, gradient, information)
-    rows, columns = pair_index(n)
-    return ItemDerivatives(gradient, information[rows, columns])
+        more, of_them = _beta_derivatives(model, items.asymptotes)
+        gradient += more
+        information |= {(dims + 1 + k, dims + 1 + m): of_them[k, m] for k, m in of_them}
+    pairs = zip(*pair_index(len(gradient)), strict=True)
+    rows = [information.get((int(k), int(m)), jnp.zeros_like(full)) for k, m in pairs]
+    return ItemDerivatives(jnp.stack(gradient), jnp.stack(rows))
 
 
 def _beta_derivatives(
-    model: ItemModel, asymptotes: Asymptotes, gradient: Array, information: Array
-) -> tuple[Array, Array]:
-    """Beta priors of guessing and of `m = 1 - feasibility`, with `dm/du = -c m`, `dm/dv = -t m`."""
+    model: ItemModel, asymptotes: Asymptotes
+) -> tuple[list[Array], dict[tuple[int, int], Array]]:
+    """Beta priors of guessing and of `m = 1 - feasibility`, with `dm/du = -c m`, `dm/dv = -t m`.
+
+    Gradients of the asymptotes that are estimated, and their information by pair (lower triangle).
+    """
+    spec = model.spec
     c, not_c = jax.nn.sigmoid(asymptotes.lower), jax.nn.sigmoid(-asymptotes.lower)
-    lower = model.spec.dims + 1
-    if model.spec.has_guessing:
+    gradient = [jnp.zeros_like(c) for _ in range(spec.has_guessing + spec.has_feasibility)]
+    information = {}
+    if spec.has_guessing:
         a, b = model.priors.guessing
-        gradient = gradient.at[lower].add((a - 1) * not_c - (b - 1) * c)
-        information = information.at[lower, lower].add((a + b - 2) * c * not_c)
-    if model.spec.has_feasibility:
+        gradient[0] = (a - 1) * not_c - (b - 1) * c
+        information[0, 0] = (a + b - 2) * c * not_c
+    if spec.has_feasibility:
         a, b = model.priors.infeasibility
         t = jax.nn.sigmoid(asymptotes.upper)
         odds = (1 - asymptotes.feasibility) / asymptotes.feasibility
-        slope = [(lower, c), (lower + 1, t)] if model.spec.has_guessing else [(lower, t)]
-        for k, by_k in slope:
-            gradient = gradient.at[k].add(by_k * ((b - 1) * odds - (a - 1)))
-            for m, by_m in slope:
-                information = information.at[k, m].add((a + b - 2) * odds * by_k * by_m)
+        slope = [c, t] if spec.has_guessing else [t]
+        for k, by_k in enumerate(slope):
+            gradient[k] = gradient[k] + by_k * ((b - 1) * odds - (a - 1))
+            for m, by_m in enumerate(slope[: k + 1]):
+                added = (a + b - 2) * odds * by_k * by_m
+                information[k, m] = information.get((k, m), 0) + added
     return gradient, information
 
 
@@ -297,7 +393,6 @@ def step_items(
     items: ItemParameters,
     derivatives: ItemDerivatives,
     is_loading: Float[Array, "items dims"] | None = None,
-    length: Float[Array, " items"] | None = None,
 ) -> ItemParameters:
     """One capped Fisher-scoring step of every item, priors included.
 
@@ -306,8 +401,17 @@ def step_items(
         items: where to step from.
         derivatives: of the expected log-likelihood there.
         is_loading: 1 where an item may have a slope; the others stay at 0.
-        length: share of its step that each item takes, all of it without.
     """
+    step = _item_steps(model, items, derivatives, is_loading)
+    return unpack_items(model, items, _moved(model, pack_items(model, items), step))
+
+
+def _item_steps(
+    model: ItemModel,
+    items: ItemParameters,
+    derivatives: ItemDerivatives,
+    is_loading: Float[Array, "items dims"] | None,
+) -> Float[Array, "coordinates items"]:
     prior = prior_derivatives(model, items)
     if model.spec.has_common_slope:
         # The slope is one parameter of all items and so has one prior.
@@ -319,11 +423,9 @@ def step_items(
         step = _common_slope_step(gradient, information, n)
     else:
         gradient, information = _pinned(gradient, information, is_loading, n)
-        inverse, _, _ = positive_definite_inverse(ridged(information, n), n)
-        step = jnp.sum(unpack(inverse, n) * gradient[None], axis=1)
+        step = positive_definite_solve(ridged(information, n), n, gradient)
     # Each coordinate by itself: the whole length would give items different common slopes.
-    step = jnp.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-    return _moved(model, items, step if length is None else step * length)
+    return jnp.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
 
 
 def _once(prior: ItemDerivatives, n_items: int) -> ItemDerivatives:
@@ -337,7 +439,8 @@ def ridged(information: Float[Array, "pairs items"], n: int) -> Float[Array, "pa
     """A little on the diagonal: an item without responses or priors must not divide by 0."""
     rows, columns = pair_index(n)
     diagonal = (rows == columns)[:, None]
-    tiny = 1e-6 * jnp.max(jnp.where(diagonal, information, 0), axis=0) + 1e-8
+    largest = functools.reduce(jnp.maximum, information[rows == columns])
+    tiny = 1e-6 * jnp.maximum(largest, 0) + 1e-8
     return information + jnp.where(diagonal, tiny, jnp.zeros_like(information))
 
 
@@ -374,17 +477,12 @@ def _common_slope_step(
 
 
 def _moved(
-    model: ItemModel, items: ItemParameters, step: Float[Array, "coordinates items"]
-) -> ItemParameters:
-    dims = model.spec.dims
-    if model.has_log_slopes:
-        slope = items.slope * jnp.exp(step[:dims].T)
-    else:
-        slope = items.slope + step[:dims].T
-    asymptotes = items.asymptotes
-    if asymptotes is not None:
-        more = iter(step[dims + 1 :])
-        lower = asymptotes.lower + next(more) if model.spec.has_guessing else asymptotes.lower
-        upper = asymptotes.upper + next(more) if model.spec.has_feasibility else asymptotes.upper
-        asymptotes = Asymptotes(lower, upper)
-    return ItemParameters(slope, items.intercept + step[dims], asymptotes)
+    model: ItemModel,
+    rows: Float[Array, "coordinates items"],
+    step: Float[Array, "coordinates items"],
+) -> Float[Array, "coordinates items"]:
+    """Items (packed) after a step; slopes on the scale of their logarithm are multiplied."""
+    if not model.has_log_slopes:
+        return rows + step
+    is_slope = (np.arange(len(rows)) < model.spec.dims)[:, None]
+    return jnp.where(is_slope, rows * jnp.exp(step), rows + step)

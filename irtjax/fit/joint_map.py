@@ -104,6 +104,7 @@ class JointMap:
 
     name = "joint-map"
     objective_name = "joint"
+    compiles_soon = False
 
     @functools.partial(jax.jit, static_argnums=(0, 2, 3))
     def init(self, blocks: Blocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> JointState:

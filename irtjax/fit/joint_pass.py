@@ -17,10 +17,10 @@ from irtjax.fit.item_step import (
     ExpectedCounts,
     ItemModel,
     ItemParameters,
-    cell_scores,
     climb_items,
     expected_log_likelihood,
     item_derivatives,
+    node_curves,
     prior_derivatives,
     ridged,
 )
@@ -207,7 +207,8 @@ def _of_models(
     observed one, which for wrong answers of weak models may be many times as large: steps by
     Fisher's then overshoot, and abilities go to and fro where the objective is flat.
     """
-    right, wrong = (scores[0] for scores in cell_scores(model, items, counts.node))
+    curves = node_curves(model, items, counts.node)
+    right, wrong = curves.right[0], curves.wrong[0]
     score = counts.right * right + counts.wrong * wrong
     n_answers = counts.right + counts.wrong
     weight = -right * wrong

@@ -140,6 +140,7 @@ class MarginalItems:
 
     name = "marginal-items"
     objective_name = "elbo"
+    compiles_soon = False
 
     @property
     def has_distributions(self) -> bool:

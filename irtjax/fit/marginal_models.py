@@ -1,7 +1,6 @@
 """`marginal-models`: EM with the models integrated out on nodes (Bock & Aitkin 1981)."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
+from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.guarded import Guarded, advance_guarded, start_guarded
 from irtjax.fit.item_information import (
@@ -136,6 +136,7 @@ class MarginalModels:
 
     name = "marginal-models"
     objective_name = "marginal"
+    compiles_soon = True
 
     @property
     def moving(self) -> Moving:
@@ -146,7 +147,7 @@ class MarginalModels:
         """The nodes."""
         return Grid(spec.dims, self.n_nodes, self.is_empirical)
 
-    @functools.partial(jax.jit, static_argnums=(0, 2, 3))
+    @compiled_soon(0, 2, 3)
     def init(
         self,
         blocks: Blocks,
@@ -216,7 +217,7 @@ class MarginalModels:
         work = n_units * len(self.grid(state.spec).log_weight) * (n_kinds * n_items) ** 2
         return "observed" if work <= _MOST_WORK else "by-item"
 
-    @functools.partial(jax.jit, static_argnums=(0, 3))
+    @compiled_soon(0, 3)
     def _at_the_end(
         self, blocks: Blocks, state: ModelsState, method: Method
     ) -> tuple[ModelsParameters, NodePass, InformationSums, Array]:
@@ -227,7 +228,7 @@ class MarginalModels:
         )
         return parameters, found, sums, second_part(model, items, found.counts)
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @compiled_soon(0)
     def _posteriors(
         self,
         blocks: Blocks,
@@ -270,11 +271,11 @@ class MarginalModels:
 def largest_move(old: ItemParameters, new: ItemParameters) -> Float[Array, ""]:
     """Largest change of a slope or intercept (relative above 1 logit) or of an asymptote."""
 
-    def relative(a: Array, b: Array) -> Array:
-        return jnp.max(jnp.abs(a - b) / jnp.maximum(jnp.abs(a), 1))
+    def rows(items: ItemParameters) -> Array:
+        rows = [*items.slope.T, items.intercept]
+        if items.asymptotes is not None:
+            rows += [items.asymptotes.guessing, items.asymptotes.feasibility]
+        return jnp.stack(rows)
 
-    moves = [relative(old.slope, new.slope), relative(old.intercept, new.intercept)]
-    if old.asymptotes is not None and new.asymptotes is not None:
-        for name in ("guessing", "feasibility"):
-            moves.append(relative(getattr(old.asymptotes, name), getattr(new.asymptotes, name)))
-    return jnp.max(jnp.stack(moves))
+    before, after = rows(old), rows(new)
+    return jnp.max(jnp.abs(before - after) / jnp.maximum(jnp.abs(before), 1))

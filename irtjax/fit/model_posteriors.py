@@ -9,7 +9,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
 from irtjax.fit.item_information import ScoreTables, mean_scores, score_tables
 from irtjax.fit.item_step import ItemModel, ItemParameters
-from irtjax.fit.node_pass import NodeContext, node_context, node_posterior
+from irtjax.fit.node_pass import NodeContext, node_context, node_posterior, of_slots
 from irtjax.fit.populations import Grid, Populations
 from irtjax.model.pytree import pytree_dataclass
 
@@ -51,7 +51,8 @@ def model_posteriors(
         mean, moment, score = _moments(view, posterior, nodes)
         spread = moment - mean[:, :, None] * mean[:, None]
         coupling = _coupling(view, posterior, mean, nodes, tables)
-        added = jnp.einsum("njka,jab,njlb->nkl", coupling, item_covariance, coupling)
+        spread_out = jnp.einsum("kajn,jab->kbjn", coupling, item_covariance)
+        added = jnp.einsum("kbjn,lbjn->nkl", spread_out, coupling)
         total = _at_most_prior(spread, added, _prior_variance(view, nodes))
         return BlockSums(None, None), ModelPosteriors(mean, total, spread, score)
 
@@ -65,11 +66,10 @@ def model_posteriors(
 def _moments(
     view: BlockView, posterior: Float[Array, "models nodes"], context: NodeContext
 ) -> tuple[Array, Array, Array]:
-    population = jnp.minimum(view.slot_group, context.log_weight.shape[0] - 1)
-    node, in_slot = context.node[population], view.in_slot[..., None] * posterior
+    node, in_slot = of_slots(view, context.node), view.in_slot[..., None] * posterior
     mean = jnp.einsum("snq,sqk->nk", in_slot, node)
     moment = jnp.einsum("snq,sqk,sql->nkl", in_slot, node, node)
-    return mean, moment, jnp.einsum("snq,sq->n", in_slot, context.mean_p[population])
+    return mean, moment, jnp.einsum("snq,sq->n", in_slot, of_slots(view, context.mean_p))
 
 
 def _prior_variance(view: BlockView, context: NodeContext) -> Float[Array, "models dims"]:
@@ -77,8 +77,7 @@ def _prior_variance(view: BlockView, context: NodeContext) -> Float[Array, "mode
     weight, node = jnp.exp(context.log_weight), context.node
     mean = jnp.einsum("gq,gqk->gk", weight, node)
     variance = jnp.einsum("gq,gqk->gk", weight, (node - mean[:, None]) ** 2)
-    population = jnp.minimum(view.slot_group, len(weight) - 1)
-    return view.in_slot.T @ variance[population]
+    return view.in_slot.T @ of_slots(view, variance)
 
 
 def _at_most_prior(
@@ -104,12 +103,8 @@ def _coupling(
     mean: Float[Array, "models dims"],
     context: NodeContext,
     tables: ScoreTables,
-) -> Float[Array, "models items dims coordinates"]:
+) -> Float[Array, "dims coordinates items models"]:
     """`E[(theta - mean) s_ij]` of every cell, dim by dim."""
-    population = jnp.minimum(view.slot_group, context.log_weight.shape[0] - 1)
-    place = jnp.einsum("sn,sqk->nqk", view.in_slot, context.node[population])
-    away = place - mean[:, None]
-    each = [
-        mean_scores(view, posterior * away[:, :, k], context, tables) for k in range(mean.shape[1])
-    ]
-    return jnp.stack(each, axis=2)
+    place = jnp.einsum("sn,sqk->knq", view.in_slot, of_slots(view, context.node))
+    away = place - mean.T[:, :, None]
+    return jnp.stack([mean_scores(view, posterior * each, tables) for each in away])

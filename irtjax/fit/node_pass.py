@@ -4,35 +4,38 @@ Blocks are of the transposed matrix: models are the blocked side. With shared no
 matrix products: log-likelihoods at the nodes, and the expected right and wrong answers there.
 """
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
-from irtjax.fit.item_step import ExpectedCounts, ItemParameters, node_logarithms
+from irtjax.fit.item_step import ExpectedCounts, ItemParameters, node_probabilities
 from irtjax.fit.populations import Grid, Populations
 from irtjax.model.pytree import pytree_dataclass
-from irtjax.model.response import response_probability
 
 __all__ = [
     "NodeContext",
     "NodePass",
+    "answer_rows",
     "answers",
     "count_block",
     "expected_counts",
     "node_context",
     "node_posterior",
     "node_sums",
+    "of_slots",
 ]
 
 
 @pytree_dataclass
 class NodeContext:
-    """What a pass holds fixed: every item's curve at every node, by population."""
+    """What a pass holds fixed: every item's curve at every node, by population.
 
-    log_p: Float[Array, "populations items nodes"]
-    log_not_p: Float[Array, "populations items nodes"]
+    `table` has the rows that `answer_rows` multiplies: `log P` and `log(1 - P)` of every item, and
+    the nodes' log-weights.
+    """
+
+    table: Float[Array, "populations rows nodes"]
     log_weight: Float[Array, "populations nodes"]
     node: Float[Array, "populations nodes dims"]
     mean_p: Float[Array, "populations nodes"]
@@ -53,10 +56,14 @@ class NodePass:
 def node_context(items: ItemParameters, populations: Populations, grid: Grid) -> NodeContext:
     """Tables of the curves at the nodes: computed once a pass, not once a block."""
     node = populations.nodes(grid)
-    log_p, log_not_p = jax.vmap(lambda at: node_logarithms(items, at))(node)
-    logit = jnp.einsum("jk,gqk->gqj", items.slope, node) + items.intercept
-    mean_p = jnp.mean(response_probability(logit, items.asymptotes), axis=-1)
-    return NodeContext(log_p, log_not_p, populations.log_weight, node, mean_p)
+    # Population by population, as the scores are: what is the same is then computed once.
+    curves = [node_probabilities(items, at) for at in node]
+    table = [
+        jnp.concatenate([jnp.log(p), jnp.log(not_p), log_weight[None]])
+        for (p, not_p), log_weight in zip(curves, populations.log_weight, strict=True)
+    ]
+    mean_p = jnp.stack([jnp.mean(p, axis=0) for p, _ in curves])
+    return NodeContext(jnp.stack(table), populations.log_weight, node, mean_p)
 
 
 def answers(view: BlockView) -> tuple[Float[Array, "items models"], Float[Array, "items models"]]:
@@ -65,18 +72,29 @@ def answers(view: BlockView) -> tuple[Float[Array, "items models"], Float[Array,
     return right, view.data.weight - right
 
 
+def answer_rows(view: BlockView) -> Float[Array, "rows models"]:
+    """Right answers to every item, wrong ones, and a row of 1: one product instead of three."""
+    right, wrong = answers(view)
+    return jnp.concatenate([right, wrong, jnp.ones_like(right[:1])])
+
+
 def node_posterior(
     view: BlockView, context: NodeContext
 ) -> tuple[Float[Array, "models nodes"], Float[Array, " models"]]:
     """Posterior weights of each model at the nodes of its population, and its log-likelihood."""
-    right, wrong = answers(view)
-    population = jnp.minimum(view.slot_group, context.log_weight.shape[0] - 1)
-    each = jnp.einsum("jn,sjq->snq", right, context.log_p[population])
-    each = each + jnp.einsum("jn,sjq->snq", wrong, context.log_not_p[population])
-    each = each + context.log_weight[population][:, None]
+    each = jnp.einsum("rn,srq->snq", answer_rows(view), of_slots(view, context.table))
     joint = jnp.sum(each * view.in_slot[..., None], axis=0)
-    log_likelihood = jax.nn.logsumexp(joint, axis=1)
-    return jnp.exp(joint - log_likelihood[:, None]), log_likelihood
+    top = jnp.max(joint, axis=1)
+    weight = jnp.exp(joint - top[:, None])
+    total = jnp.sum(weight, axis=1)
+    return weight / total[:, None], top + jnp.log(total)
+
+
+def of_slots(view: BlockView, leaf: Float[Array, "populations ..."]) -> Float[Array, "slots ..."]:
+    """What the population of each slot has; unused slots get the last population's."""
+    if len(leaf) == len(view.slot_group) == 1:
+        return leaf
+    return leaf[jnp.minimum(view.slot_group, len(leaf) - 1)]
 
 
 def expected_counts(
@@ -100,7 +118,7 @@ def expected_counts(
         view: BlockView, count: Float[Array, " models"], context: NodeContext
     ) -> tuple[BlockSums, None]:
         posterior, log_likelihood = node_posterior(view, context)
-        return BlockSums(jnp.sum(count * log_likelihood), count_block(view, count, posterior)), None
+        return BlockSums(count @ log_likelihood, count_block(view, count, posterior)), None
 
     context = node_context(items, populations, grid)
     sums, _ = scan_blocks(visit, blocks, multiplicity, context, items.slope.dtype)
@@ -109,30 +127,19 @@ def expected_counts(
 
 def count_block(
     view: BlockView, count: Float[Array, " models"], posterior: Float[Array, "models nodes"]
-) -> tuple[Array, Array, Array]:
-    """A block's expected models, right and wrong answers at the nodes, by slot."""
-    right, wrong = answers(view)
+) -> Float[Array, "slots rows nodes"]:
+    """A block's expected right and wrong answers and models at the nodes, by slot."""
     in_slot = view.in_slot[..., None] * (posterior * count[:, None])
-    return (
-        jnp.sum(in_slot, axis=1),
-        jnp.einsum("jn,snq->sjq", right, in_slot),
-        jnp.einsum("jn,snq->sjq", wrong, in_slot),
-    )
+    return jnp.einsum("rn,snq->srq", answer_rows(view), in_slot)
 
 
 def node_sums(
     log_likelihood: Float[Array, ""],
-    by_group: tuple[Array, Array, Array],
+    by_group: Float[Array, "populations rows nodes"],
     node: Float[Array, "populations nodes dims"],
 ) -> NodePass:
     """The sums of all blocks, with the nodes of all populations side by side."""
-    mass, right, wrong = by_group
-    n_items = right.shape[1]
-
-    def side_by_side(leaf: Array) -> Array:
-        return leaf.transpose(1, 0, 2).reshape(n_items, -1)
-
-    counts = ExpectedCounts(
-        node.reshape(-1, node.shape[-1]), side_by_side(right), side_by_side(wrong)
-    )
-    return NodePass(log_likelihood, mass, counts)
+    side_by_side = by_group[:, :-1].transpose(1, 0, 2).reshape(by_group.shape[1] - 1, -1)
+    right, wrong = jnp.split(side_by_side, 2)
+    counts = ExpectedCounts(node.reshape(-1, node.shape[-1]), right, wrong)
+    return NodePass(log_likelihood, by_group[:, -1], counts)

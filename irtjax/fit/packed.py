@@ -7,9 +7,19 @@ columns (dims + 1), not over the batch.
 
 import numpy as np
 from jax import numpy as jnp
+from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["pair_index", "pack", "positive_definite_inverse", "products", "quadratic", "unpack"]
+__all__ = [
+    "pair_index",
+    "pack",
+    "positive_definite_inverse",
+    "positive_definite_solve",
+    "products",
+    "quadratic",
+    "unpack",
+    "unpack_index",
+]
 
 
 def pair_index(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,8 +77,25 @@ def positive_definite_inverse(
         is_positive &= pivot > 0
         pivot = jnp.where(pivot > 0, pivot, jnp.ones_like(pivot))
         log_determinant += jnp.log(pivot)
-        row = swept[k] / pivot
-        swept = swept - swept[:, k][:, None] * row[None]
-        swept = swept.at[k].set(row).at[:, k].set(row).at[k, k].set(-1 / pivot)
+        # With -1 in its own place the column's outer product is also what comes into row and
+        # column k: nothing is written into a copy.
+        own = (np.arange(size) == k)[:, None]
+        column = jnp.where(own, -1, swept[:, k])
+        rest = jnp.where(own[:, None] | own[None], 0, swept)
+        swept = rest - column[:, None] * (column / pivot)[None]
     rows, columns = pair_index(size)
     return -swept[rows, columns], log_determinant, is_positive
+
+
+def positive_definite_solve(
+    packed: Float[Array, "pairs batch"], size: int, right: Float[Array, "size batch"]
+) -> Float[Array, "size batch"]:
+    """`A^-1 b` of each matrix by Cholesky factors: LAPACK's, which compile at once at any size.
+
+    Where a matrix is not positive definite in its rounding, `b` over the diagonal.
+    """
+    full = unpack(packed, size)
+    factor = jnp.linalg.cholesky(full.transpose(2, 0, 1))
+    solved = cho_solve((factor, True), right.T[..., None])[..., 0].T
+    along = right / jnp.maximum(jnp.diagonal(full).T, jnp.finfo(right.dtype).tiny)
+    return jnp.where(jnp.isfinite(solved), solved, along)

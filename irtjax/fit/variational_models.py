@@ -71,6 +71,7 @@ class VariationalModels:
 
     name = "marginal-models"
     objective_name = "elbo"
+    compiles_soon = False
     is_empirical = False
 
     @property

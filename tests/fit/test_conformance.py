@@ -36,8 +36,10 @@ from tests.tolerances import close
 # Another order of sums changes when the loop stops: what is left to go then, as a probability.
 SETTLED = 2e-3
 # The components of a mixture hardly differ along some directions: with 24 models it stalls on a
-# flat bound, .017 apart in a probability at the same bound (its objective is compared as well).
-LOOSE = {"items-mixture": 10 * SETTLED}
+# flat bound, .017 apart in a probability at the same bound (its objective is compared as well). So
+# do the node weights of an empirical distribution: eight orders of 240 models ended .0005 to .005
+# from the float64 optimum and within 6e-6 of its likelihood.
+LOOSE = {"items-mixture": 10 * SETTLED, "models-empirical": 10 * SETTLED}
 
 
 @pytest.fixture(params=list(MEMBERS))
@@ -184,7 +186,7 @@ def _driven(name, **look):
 def _poisoned(state):
     """The state with a NaN in the first ability, slope, or whatever the loop moves first."""
     named, tree = jax.tree_util.tree_flatten_with_path(state)
-    wanted = (".guarded.current", ".outer.ability")
+    wanted = (".guarded.points", ".outer.ability")
     leaves = [
         leaf.ravel().at[0].set(jnp.nan).reshape(leaf.shape)
         if jax.tree_util.keystr(path) in wanted

@@ -44,6 +44,7 @@ class Course:
 
     name = "course"
     objective_name = "joint"
+    compiles_soon = False
 
     def step(self, blocks, state):
         """One step."""

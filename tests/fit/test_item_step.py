@@ -193,11 +193,11 @@ def test_information_of_the_priors(case):
 
 
 @pytest.mark.oracle
-def test_logarithms_at_the_nodes(case):
-    log_p, log_not_p = item_step.node_logarithms(case.parameters, case.counts.node)
-    p = reference.curves(case.family, case.items, case.node)
-    close(log_p, np.log(p), kind="reduction")
-    close(log_not_p, np.log(1 - p), kind="reduction")
+def test_probabilities_at_the_nodes(case):
+    p, not_p = item_step.node_probabilities(case.parameters, case.counts.node)
+    expected = reference.curves(case.family, case.items, case.node)
+    close(np.log(p), np.log(expected), kind="reduction")
+    close(np.log(not_p), np.log(1 - expected), kind="reduction")
 
 
 @pytest.mark.oracle

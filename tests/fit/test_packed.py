@@ -8,6 +8,7 @@ from irtjax.fit.packed import (
     pack,
     pair_index,
     positive_definite_inverse,
+    positive_definite_solve,
     products,
     quadratic,
     unpack,
@@ -43,6 +44,19 @@ def test_what_is_not_positive_definite_is_told(size):
     assert is_positive.tolist() == [k % 2 == 1 for k in range(len(full))]
     assert np.all(np.isfinite(inverse))
     assert np.all(np.isfinite(log_determinant))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("size", [1, 3, 6])
+def test_systems_are_solved_and_by_the_diagonal_where_they_are_not_positive_definite(size):
+    full, right = _matrices(size), np.random.default_rng(3).normal(size=(size, 7))
+    full[2] = np.diag(np.arange(size) - 1.0) if size > 1 else -1.0
+    solved = positive_definite_solve(pack(jnp.asarray(full)), size, jnp.asarray(right))
+    expected = np.linalg.solve(np.delete(full, 2, 0), np.delete(right, 2, 1).T[..., None])[..., 0].T
+    close(np.delete(solved, 2, 1), expected, kind="solve")
+    assert np.isfinite(solved).all()
+    if size > 1:
+        close(solved[2:, 2], right[2:, 2] / full[2].diagonal()[2:], kind="solve")
 
 
 @pytest.mark.oracle
