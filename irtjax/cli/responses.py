@@ -11,7 +11,8 @@ from irtjax.cli.console import lines
 from irtjax.errors import InputError
 
 if TYPE_CHECKING:
-    from irtjax.data.responses import Cells, ResponseMatrix
+    from irtjax.data.cells import Cells
+    from irtjax.data.responses import ResponseMatrix
     from irtjax.fit.result import FitResult
 
 __all__ = ["Parts", "read_parts", "tested"]

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, Num
 
 from irtjax.data.blocks import BlockLayout, Blocks, make_blocks
-from irtjax.data.responses import MISSING
+from irtjax.data.checks import MISSING
 from irtjax.evaluate.fold_scores import FoldPrediction
 from irtjax.evaluate.folds import Folds
 from irtjax.fit.driver import Look, drive
