@@ -7,7 +7,9 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks.problems import Problem
-from irtjax.data.responses import MISSING, Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 
 __all__ = ["metabench_problem", "selection_items", "sparse_problem"]
 

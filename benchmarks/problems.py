@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from irtjax.data.responses import MISSING, Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 from irtjax.data.truth import Truth
 from irtjax.errors import InputError
 

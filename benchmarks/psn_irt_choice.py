@@ -15,7 +15,8 @@ import warnings
 import numpy as np
 
 from benchmarks.problems import Problem, problem_w1
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.responses import ResponseMatrix
 from irtjax.data.splits import holdout
 from irtjax.errors import IrtjaxWarning
 from irtjax.fit.api import fit

@@ -13,7 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from irtjax.data.responses import Cells, ResponseMatrix
+    from irtjax.data.cells import Cells
+    from irtjax.data.responses import ResponseMatrix
     from irtjax.data.simulate import simulate
     from irtjax.data.splits import holdout
     from irtjax.data.tables import lsat6, lsat7
@@ -56,7 +57,7 @@ __all__ = [
 # Names are imported when first used: JAX and pandas take a second, `irtjax --help` needs neither.
 _HOMES = {
     "Bootstrap": "irtjax.fit.bootstrap",
-    "Cells": "irtjax.data.responses",
+    "Cells": "irtjax.data.cells",
     "Checkpoints": "irtjax.fit.checkpoints",
     "CrossValidation": "irtjax.evaluate.crossval",
     "FitResult": "irtjax.fit.result",

@@ -15,7 +15,8 @@ from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import check_output_file
 from irtjax.cli.progress import shown_folds
-from irtjax.cli.responses import read_parts
+from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
+from irtjax.cli.responses import Parts, read_parts
 from irtjax.cli.tables import plain_table
 
 if TYPE_CHECKING:
@@ -49,16 +50,9 @@ class CrossvalCommand(TyperCommand):
         return super().parse_args(ctx, list(_expanded(args)))
 
 
+@with_reader_options
 def crossval(
-    responses: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RESPONSES",
-            show_default=False,
-            help="Files (CSV, Parquet, JSON Lines, NPZ), globs, or folders of "
-            "lm-evaluation-harness outputs.",
-        ),
-    ],
+    responses: options.Responses,
     out: Annotated[
         Path,
         typer.Option(
@@ -87,18 +81,7 @@ def crossval(
     components: options.Components = None,
     max_steps: options.MaxSteps = 1000,
     seed: options.Seed = 0,
-    format: options.Format = None,
-    model_column: options.ModelColumn = None,
-    item_column: options.ItemColumn = None,
-    response_column: options.ResponseColumn = None,
-    duplicates: options.Duplicates = "error",
-    fractional: options.Fractional = "error",
-    items_in_rows: options.ItemsInRows = False,
-    no_header: options.NoHeader = False,
-    id_column: options.IdColumn = None,
-    metric: options.Metric = None,
-    filter: options.Filter = None,
-    runs: options.Runs = "newest",
+    reader: ReaderOptions = AS_FOUND,
     force: options.Force = False,
     quiet: options.Quiet = False,
     no_cache: options.NoCache = False,
@@ -111,61 +94,52 @@ def crossval(
     log-loss is within one standard error of the lowest.
     """
     check_output_file(out, _SUFFIXES, force=force)
-    from irtjax.evaluate.crossval import check_crossval, cross_validate
-    from irtjax.fit.settings import FitSettings
-    from irtjax.io import write_json, write_table
-
     output = console(quiet=quiet)
-    components = options.chosen_components(components, item_distribution)
     chosen = dims or [1, 2, 3]
-    check_crossval(chosen, folds=folds, over=over, family=family)
-    FitSettings(
-        group=group,
-        estimator=estimator,
-        item_distribution=item_distribution,
-        components=components,
-        seed=seed,
-        max_steps=max_steps,
-    )
-    reader = {
-        "format": format,
-        "model_column": model_column,
-        "item_column": item_column,
-        "response_column": response_column,
-        "duplicates": duplicates,
-        "fractional": fractional,
-        "items_in_rows": items_in_rows,
-        "no_header": no_header,
-        "id_column": id_column,
-        "metric": metric,
-        "filter": filter,
-        "runs": runs,
+    settings: dict[str, Any] = {
+        "group": group,
+        "estimator": estimator,
+        "item_distribution": item_distribution,
+        "components": options.chosen_components(components, item_distribution),
+        "seed": seed,
+        "max_steps": max_steps,
     }
+    asked = {"folds": folds, "over": over, "family": family}
+    _check_settings(chosen, asked, settings)
     parts = read_parts(responses, reader, holdout=None, test=None, seed=seed, output=output)
     if not no_cache:
         use_compilation_cache()
-    with shown_folds(len(chosen), folds, quiet=quiet) as on_fold:
-        found = cross_validate(
-            parts.train,
-            chosen,
-            folds=folds,
-            over=over,
-            family=family,
-            group=group,
-            estimator=estimator,
-            item_distribution=item_distribution,
-            components=components,
-            seed=seed,
-            max_steps=max_steps,
-            on_fold=on_fold,
-        )
-    # Before anything is shown: `| head` must not cost the results.
+    found = _validated(parts, chosen, asked | settings, quiet=quiet)
+    _write(found, out)  # before anything is shown: `| head` must not cost the results
+    _show(found, output)
+    lines(output, "Files", f"{out}")
+
+
+def _check_settings(dims: list[int], asked: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse what is not possible before the responses are read."""
+    from irtjax.evaluate.crossval import check_crossval
+    from irtjax.fit.settings import FitSettings
+
+    check_crossval(dims, **asked)
+    FitSettings(**settings)
+
+
+def _validated(
+    parts: Parts, dims: list[int], arguments: dict[str, Any], *, quiet: bool
+) -> "CrossValidation":
+    from irtjax.evaluate.crossval import cross_validate
+
+    with shown_folds(len(dims), arguments["folds"], quiet=quiet) as on_fold:
+        return cross_validate(parts.train, dims, **arguments, on_fold=on_fold)
+
+
+def _write(found: "CrossValidation", out: Path) -> None:
+    from irtjax.io import write_json, write_table
+
     if out.suffix == ".json":
         write_json(found.to_dict(), out)
     else:
         write_table(found.table, out)
-    _show(found, output)
-    lines(output, "Files", f"{out}")
 
 
 def _expanded(args: Iterable[str]) -> Iterable[str]:

@@ -1,18 +1,26 @@
 """`irtjax fit`: from response files to the folder of a run."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console
 from irtjax.cli.progress import shown_progress
-from irtjax.cli.responses import read_parts, tested
+from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
+from irtjax.cli.responses import Parts, read_parts, tested
 from irtjax.cli.run_folder import RunFolder
 from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
 from irtjax.errors import InputError
+
+if TYPE_CHECKING:
+    from irtjax.fit.checkpoints import Checkpoints
+    from irtjax.fit.result import FitResult
+    from irtjax.model.priors import Priors
+    from irtjax.model.spec import ModelSpec
 
 __all__ = ["fit"]
 
@@ -21,16 +29,9 @@ _MODEL = "Model"
 _HELDOUT = "Held-out responses"
 
 
+@with_reader_options
 def fit(
-    responses: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RESPONSES",
-            show_default=False,
-            help="Files (CSV, Parquet, JSON Lines, NPZ), globs, or folders of "
-            "lm-evaluation-harness outputs.",
-        ),
-    ],
+    responses: options.Responses,
     out: Annotated[
         Path, typer.Option(metavar="RUN", show_default=False, help="Folder to write the run to.")
     ],
@@ -135,18 +136,7 @@ def fit(
             rich_help_panel=_HELDOUT,
         ),
     ] = None,
-    format: options.Format = None,
-    model_column: options.ModelColumn = None,
-    item_column: options.ItemColumn = None,
-    response_column: options.ResponseColumn = None,
-    duplicates: options.Duplicates = "error",
-    fractional: options.Fractional = "error",
-    items_in_rows: options.ItemsInRows = False,
-    no_header: options.NoHeader = False,
-    id_column: options.IdColumn = None,
-    metric: options.Metric = None,
-    filter: options.Filter = None,
-    runs: options.Runs = "newest",
+    reader: ReaderOptions = AS_FOUND,
     force: Annotated[
         bool, typer.Option("--force", help="Start anew where RUN exists; only a run is replaced.")
     ] = False,
@@ -173,27 +163,15 @@ def fit(
 
     Writes RUN/items.csv, models.csv, fit.json, responses.npz and checkpoint/.
     """
-    from irtjax.compiler_check import require_correct_compiler
-    from irtjax.fit.api import fit as estimate
-    from irtjax.fit.checkpoints import Checkpoints
-    from irtjax.fit.loadings import make_loadings, spec_with
-    from irtjax.fit.routes import choose_route
-    from irtjax.fit.settings import FitSettings
-    from irtjax.fit.validation import check_responses, data_warnings
-    from irtjax.model.priors import Priors, parse_prior
-    from irtjax.model.spec import ModelSpec
-
     # Everything that can be refused is refused before the first file is written.
     output = console(quiet=quiet)
     run = RunFolder(out, force=force, resume=resume)
-    spec = ModelSpec(family, dims)
-    components = options.chosen_components(components, item_distribution)
-    chosen: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "group": group,
         "model_group": model_group,
         "estimator": estimator,
         "item_distribution": item_distribution,
-        "components": components,
+        "components": options.chosen_components(components, item_distribution),
         "ability_distribution": ability_distribution,
         "quadrature": quadrature,
         "nodes": nodes,
@@ -201,63 +179,85 @@ def fit(
         "seed": seed,
         "max_steps": max_steps,
     }
-    FitSettings(**chosen)
+    spec = _checked_spec(family, dims, arguments)
     if loadings is None and (general or correlated):
         raise InputError("--general and --correlated belong to --loadings; add it")
-    priors = Priors.off() if no_priors else Priors()
-    for text in prior or ():
-        priors = parse_prior(priors, text)
-    reader = {
-        "format": format,
-        "model_column": model_column,
-        "item_column": item_column,
-        "response_column": response_column,
-        "duplicates": duplicates,
-        "fractional": fractional,
-        "items_in_rows": items_in_rows,
-        "no_header": no_header,
-        "id_column": id_column,
-        "metric": metric,
-        "filter": filter,
-        "runs": runs,
-    }
+    arguments |= {"loadings": loadings, "general": general, "correlated": correlated}
+    arguments["priors"] = _priors(prior or [], no_priors=no_priors)
     parts = read_parts(responses, reader, holdout=holdout, test=test, seed=seed, output=output)
-    mask = None
-    if loadings is not None:
-        mask = make_loadings(parts.train, loadings, has_general=general)
-        spec = spec_with(spec, mask)
-    check_responses(parts.train, spec, is_confirmatory=mask is not None)
-    # Refuses columns that are not there.
-    settings = FitSettings(**chosen, loadings=mask, is_correlated=correlated)
-    choose_route(parts.train, spec, priors, settings)
+    _check_with_data(parts, spec, arguments)
     if not no_cache:
         use_compilation_cache()
-    require_correct_compiler()
-
-    checkpoints = None
-    if checkpoint_every or resume:
-        checkpoints = Checkpoints(run.steps, checkpoint_every, resume)
-    if checkpoint_every:
-        run.start_saving()
-    with shown_progress(quiet=quiet) as on_look:
-        result = estimate(
-            parts.train,
-            spec,
-            **chosen,
-            loadings=loadings,
-            general=general,
-            correlated=correlated,
-            priors=priors,
-            checkpoints=checkpoints,
-            on_look=on_look,
-        )
-    if parts.cells is not None:
-        result = tested(result, parts)
+    _prepare(run, saves=checkpoint_every > 0)
+    checkpoints = run.checkpoints(checkpoint_every, resume=resume)
+    result = _estimated(parts, spec, arguments, checkpoints, quiet=quiet)
     run.write(result.save)  # before anything is shown: `| head` must not cost the run
+    _show(result, parts, run, output)
+    if strict and _is_doubtful(result, parts):
+        raise typer.Exit(_STRICT)
+
+
+def _checked_spec(family: str, dims: int, settings: dict[str, Any]) -> "ModelSpec":
+    """The spec, once it and the settings are known to be possible."""
+    from irtjax.fit.settings import FitSettings
+    from irtjax.model.spec import ModelSpec
+
+    spec = ModelSpec(family, dims)
+    FitSettings(**settings)
+    return spec
+
+
+def _priors(changes: list[str], *, no_priors: bool) -> "Priors":
+    from irtjax.model.priors import Priors, parse_prior
+
+    priors = Priors.off() if no_priors else Priors()
+    for text in changes:
+        priors = parse_prior(priors, text)
+    return priors
+
+
+def _check_with_data(parts: Parts, spec: "ModelSpec", arguments: dict[str, Any]) -> None:
+    """Refuse what the data do not have or cannot tell."""
+    from irtjax.fit.request import make_request
+
+    make_request(parts.train, spec, **arguments)
+
+
+def _prepare(run: RunFolder, *, saves: bool) -> None:
+    """Check the compiler; only then may an earlier run make way for states to come."""
+    from irtjax.compiler_check import require_correct_compiler
+
+    require_correct_compiler()
+    if saves:
+        run.start_saving()
+
+
+def _estimated(
+    parts: Parts,
+    spec: "ModelSpec",
+    arguments: dict[str, Any],
+    checkpoints: "Checkpoints | None",
+    *,
+    quiet: bool,
+) -> "FitResult":
+    """The fit, and how well it predicts what was held out."""
+    from irtjax.fit.api import fit as estimate
+
+    with shown_progress(quiet=quiet) as on_look:
+        result = estimate(parts.train, spec, **arguments, checkpoints=checkpoints, on_look=on_look)
+    return result if parts.cells is None else tested(result, parts)
+
+
+def _show(result: "FitResult", parts: Parts, run: RunFolder, output: Console) -> None:
     show_fit(result, output)
     if parts.cells is not None:
         show_heldout(result, output)
     show_models(result, output)
     show_files(run.path, output)
-    if strict and (result.status != "converged" or data_warnings(parts.train)):
-        raise typer.Exit(_STRICT)
+
+
+def _is_doubtful(result: "FitResult", parts: Parts) -> bool:
+    """Whether the fit did not converge or the data say little."""
+    from irtjax.fit.validation import data_warnings
+
+    return result.status != "converged" or bool(data_warnings(parts.train))

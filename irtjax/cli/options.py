@@ -28,6 +28,7 @@ __all__ = [
     "NoHeader",
     "Quiet",
     "ResponseColumn",
+    "Responses",
     "Runs",
     "Seed",
     "chosen_components",
@@ -37,6 +38,15 @@ _MODEL = "Model"
 _READING = "Reading the responses"
 _N_COMPONENTS = 4
 
+Responses = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RESPONSES",
+        show_default=False,
+        help="Files (CSV, Parquet, JSON Lines, NPZ), globs, or folders of lm-evaluation-harness "
+        "outputs.",
+    ),
+]
 Family = Annotated[
     str,
     typer.Option(

@@ -1,6 +1,7 @@
-"""The progress bars of a fit and of cross-validation."""
+"""The progress bar of a fit and of cross-validation."""
 
 import contextlib
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["shown_folds", "shown_progress"]
 
+# Shows what is going on, the share of the way, and a detail.
+_Show = Callable[[str, float, str], None]
+
 
 @contextlib.contextmanager
 def shown_progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None] | None]":
@@ -19,49 +23,28 @@ def shown_progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None] | Non
     Yields:
         What `irtjax.fit` takes as `on_look`; None where nothing is shown.
     """
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as bar
-    from rich.console import Console
-
-    from irtjax.fit.driver import Look
-
-    columns = (
-        bar.SpinnerColumn(),
-        bar.TextColumn("{task.description}"),
-        bar.BarColumn(),
-        bar.TextColumn("{task.fields[detail]}"),
-        bar.TimeElapsedColumn(),
-    )
-    with bar.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("compiling", total=1.0, detail="")
+    with _bar("compiling", quiet=quiet) as show:
+        if show is None:
+            yield None
+            return
+        from irtjax.fit.driver import Look
 
         def on_look(progress: "Progress") -> None:
             objective, change = progress.trace.objective, progress.trace.change
-            shown.update(
-                task,
-                description=f"step {progress.n_steps}",
-                completed=_share_of_way(change, Look().tolerance),
-                detail=f"objective {objective[-1]:,.1f}, largest move {change[-1]:.2g}",
+            show(
+                f"step {progress.n_steps}",
+                _share_of_way(change, Look().tolerance),
+                f"objective {objective[-1]:,.1f}, largest move {change[-1]:.2g}",
             )
 
         yield on_look
 
 
-def _share_of_way(change: tuple[float, ...], tolerance: float) -> float:
-    """How far the largest move of a step has come down to the tolerance, on a logarithmic scale."""
-    first, least = max(change, default=0.0), min(change, default=0.0)
-    if not first > tolerance:
-        return 1.0
-    return min(math.log(first / max(least, tolerance)) / math.log(first / tolerance), 1.0)
-
-
 @contextlib.contextmanager
 def shown_folds(
     n_fits: int, n_folds: int, *, quiet: bool
-) -> "Iterator[Callable[[str, int | None, int], None] | None]":
-    """Show how cross-validation proceeds, on stderr where that is a terminal.
+) -> Iterator[Callable[[str, int | None, int], None] | None]:
+    """Show how cross-validation proceeds, likewise.
 
     Args:
         n_fits: numbers of dims to compare; the 2PL may come on top.
@@ -71,6 +54,21 @@ def shown_folds(
     Yields:
         What `irtjax.cross_validate` takes as `on_fold`; None where nothing is shown.
     """
+    with _bar("all responses", quiet=quiet) as show:
+        if show is None:
+            yield None
+            return
+        total, n_done = (n_fits + 1) * n_folds, itertools.count(1)
+
+        def on_fold(predictor: str, dims: int | None, fold: int) -> None:
+            show(f"{predictor}, dims {dims}: fold {fold + 1}", next(n_done) / total, "")
+
+        yield on_fold
+
+
+@contextlib.contextmanager
+def _bar(description: str, *, quiet: bool) -> Iterator[_Show | None]:
+    """The bar, with a description to start with; None where nothing is shown."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -81,13 +79,21 @@ def shown_folds(
         bar.SpinnerColumn(),
         bar.TextColumn("{task.description}"),
         bar.BarColumn(),
+        bar.TextColumn("{task.fields[detail]}"),
         bar.TimeElapsedColumn(),
     )
     with bar.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("all responses", total=(n_fits + 1) * n_folds)
+        task = shown.add_task(description, total=1.0, detail="")
 
-        def on_fold(predictor: str, dims: int | None, fold: int) -> None:
-            shown.advance(task)
-            shown.update(task, description=f"{predictor}, dims {dims}: fold {fold + 1}")
+        def show(description: str, share: float, detail: str) -> None:
+            shown.update(task, description=description, completed=share, detail=detail)
 
-        yield on_fold
+        yield show
+
+
+def _share_of_way(change: tuple[float, ...], tolerance: float) -> float:
+    """How far the largest move of a step has come down to the tolerance, on a logarithmic scale."""
+    first, least = max(change, default=0.0), min(change, default=0.0)
+    if not first > tolerance:
+        return 1.0
+    return min(math.log(first / max(least, tolerance)) / math.log(first / tolerance), 1.0)

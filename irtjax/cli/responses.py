@@ -3,15 +3,17 @@
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from irtjax.cli.console import lines
+from irtjax.cli.reader_options import ReaderOptions
 from irtjax.errors import InputError
 
 if TYPE_CHECKING:
-    from irtjax.data.responses import Cells, ResponseMatrix
+    from irtjax.data.cells import Cells
+    from irtjax.data.responses import ResponseMatrix
     from irtjax.fit.result import FitResult
 
 __all__ = ["Parts", "read_parts", "tested"]
@@ -38,7 +40,7 @@ class Parts:
 
 def read_parts(
     paths: Sequence[str],
-    reader: dict[str, Any],
+    reader: ReaderOptions,
     *,
     holdout: float | None,
     test: str | None,
@@ -49,7 +51,7 @@ def read_parts(
 
     Args:
         paths: files, globs, folders.
-        reader: the other arguments of `irtjax.read_responses`.
+        reader: how to read them.
         holdout: share of the responses to hold out.
         test: file of test responses, in place of it.
         seed: of the choice of what is held out.
@@ -67,13 +69,13 @@ def read_parts(
     if holdout is not None and not 0 < holdout < 1:
         raise InputError(f"--holdout is a share between 0 and 1, not {holdout:g}")
     started = time.perf_counter()
-    data = read_responses(paths, **reader)
+    data = read_responses(paths, **reader.arguments())
     parts = Parts(data)
     if holdout is not None:
         train, cells = hold_out(data, holdout, seed=seed)
         parts = Parts(train, cells, f"holdout {holdout:g}")
     elif test is not None:
-        found = read_responses(test, **reader)
+        found = read_responses(test, **reader.arguments())
         parts = Parts(data, cells_of_test(data, found), test, found.provenance.files)
     _describe(data, output, seconds=time.perf_counter() - started)
     if parts.cells is not None:

@@ -7,8 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irtjax.errors import InputError
+
+if TYPE_CHECKING:
+    from irtjax.fit.checkpoints import Checkpoints
 
 __all__ = ["RunFolder"]
 
@@ -49,6 +53,12 @@ class RunFolder:
     def steps(self) -> Path:
         """Where the states of the fit in progress are saved."""
         return self.path / _CHECKPOINT / "steps"
+
+    def checkpoints(self, every: int, *, resume: bool) -> "Checkpoints | None":
+        """Where a fit saves its state every so many steps, and goes on from; None for neither."""
+        from irtjax.fit.checkpoints import Checkpoints
+
+        return Checkpoints(self.steps, every, resume) if every or resume else None
 
     def start_saving(self) -> None:
         """Make way for the checkpoints of the new fit: an earlier run that may go, goes."""

@@ -3,8 +3,10 @@
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from irtjax.data.checks import MISSING
 from irtjax.data.lanes import fill_lanes
-from irtjax.data.responses import DENSE_FROM, MISSING, ResponseMatrix
+from irtjax.data.layout import DENSE_FROM
+from irtjax.data.responses import ResponseMatrix
 from irtjax.model.pytree import pytree_dataclass, static_field
 
 __all__ = ["Blocks", "BlockLayout", "make_blocks"]

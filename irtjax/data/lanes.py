@@ -11,8 +11,8 @@ import itertools
 
 import numpy as np
 
+from irtjax.data.cells import Cells
 from irtjax.data.checks import MISSING
-from irtjax.data.responses import Cells
 
 __all__ = ["Lanes", "fill_lanes"]
 
@@ -62,9 +62,8 @@ def fill_lanes(
     n_lanes, size = _shape(n_lanes_of, n_models, width, n_shards, items_per_block)
     starts = _block_starts(n_lanes_of, n_lanes, size)
     n_blocks = -(-(len(starts) - 1) // n_shards) * n_shards
-    is_binary = bool(np.all((cells.response == 0) | (cells.response == 1)))
     shape = (n_blocks, width, n_lanes)
-    response = np.full(shape, MISSING, np.int8 if is_binary else np.float32)
+    response = np.full(shape, MISSING, np.int8 if cells.is_binary else np.float32)
     model = np.zeros(shape, np.int32)
     weight = None if np.all(cells.weight == 1) else np.zeros(shape, np.float32)
     item = np.zeros((n_blocks, n_lanes), np.int32)

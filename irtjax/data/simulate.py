@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from irtjax.data.checks import check_seed
-from irtjax.data.responses import DENSE_FROM, MISSING, ResponseMatrix
+from irtjax.data.checks import MISSING, check_seed
+from irtjax.data.layout import DENSE_FROM
+from irtjax.data.responses import ResponseMatrix
 from irtjax.data.truth import Truth
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec

@@ -1,11 +1,10 @@
 """Which cells are held out of the fit to judge it."""
 
-import dataclasses
-
 import numpy as np
 
-from irtjax.data.checks import check_seed
-from irtjax.data.responses import MISSING, Cells, ResponseMatrix
+from irtjax.data.cells import Cells, cells_at
+from irtjax.data.checks import MISSING, check_seed
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 
 __all__ = ["holdout"]
@@ -77,21 +76,12 @@ def _without_cells(data: ResponseMatrix, ranks: np.ndarray) -> tuple[ResponseMat
     if data.sparse is not None:
         is_kept = np.ones(len(data.sparse), bool)
         is_kept[ranks] = False
-        return data.replace(sparse=_taken(data.sparse, is_kept)), _taken(data.sparse, ranks)
+        return data.replace(sparse=data.sparse.taken(is_kept)), data.sparse.taken(ranks)
     assert data.dense is not None
     model_index, item_index = _dense_positions(data.dense, ranks)
-    taken = (model_index, item_index)
-    weight = (
-        np.ones(len(ranks), np.float32) if data.dense_weight is None else data.dense_weight[taken]
-    )
-    cells = Cells(
-        model_index.astype(np.int32),
-        item_index.astype(np.int32),
-        data.dense[taken].astype(np.float32),
-        weight,
-    )
+    cells = cells_at(data.dense, data.dense_weight, model_index, item_index)
     train = data.dense.copy()
-    train[taken] = MISSING
+    train[model_index, item_index] = MISSING
     if train.dtype != np.int8 and np.all((train == MISSING) | (train == 0) | (train == 1)):
         train = train.astype(np.int8)  # every fraction is held out
     return data.replace(dense=train), cells
@@ -112,7 +102,3 @@ def _dense_positions(dense: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, 
         models.append(model)
         items.append(item + start)
     return np.concatenate(models), np.concatenate(items)
-
-
-def _taken(cells: Cells, which: np.ndarray) -> Cells:
-    return Cells(*(getattr(cells, field.name)[which] for field in dataclasses.fields(Cells)))

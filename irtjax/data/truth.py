@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from irtjax.data.responses import Cells
+from irtjax.data.cells import Cells
 from irtjax.errors import InputError
 from irtjax.model.response import probability
 

@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 
 __all__ = ["BASELINES", "Rasch", "predict_baselines", "rasch_map"]

@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError, IrtjaxWarning
 
 __all__ = ["cells_of_test"]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -11,14 +11,13 @@ import pandas as pd
 from irtjax.compiler_check import require_correct_compiler
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError, IrtjaxWarning
+from irtjax.evaluate.comparison import FIT, Comparison, OnFold
 from irtjax.evaluate.fold_fits import block_folds
 from irtjax.evaluate.fold_metrics import one_standard_error, summary
-from irtjax.evaluate.fold_scores import FoldPrediction, Scores, baseline_scores, score_folds
+from irtjax.evaluate.fold_scores import Scores
 from irtjax.evaluate.folds import Folds, check_folds, make_folds
 from irtjax.evaluate.heldout import benchmark_of_items
-from irtjax.fit.api import fit
 from irtjax.fit.marginal_items import MarginalItems
-from irtjax.fit.routes import choose_route
 from irtjax.fit.settings import FitSettings
 from irtjax.fit.validation import check_responses
 from irtjax.model.priors import Priors
@@ -26,14 +25,10 @@ from irtjax.model.spec import ModelSpec
 
 __all__ = ["FIT", "RULE", "STARTS", "CrossValidation", "check_crossval", "cross_validate"]
 
-FIT = "fit"
 RULE = "fewest dims whose log-loss is within one standard error of the lowest"
 STARTS = ("warm", "cold")
 
-_TWO_PL = "2pl"
 _KEYS = ("dims", "predictor")
-
-OnFold = Callable[[str, int | None, int], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,15 +63,6 @@ class CrossValidation:
             "by_fold": _records(self.by_fold),
             "notes": list(self.notes),
         }
-
-
-@dataclasses.dataclass(frozen=True)
-class _Setting:
-    """A fit to compare: name, model, and settings of the fit."""
-
-    predictor: str
-    spec: ModelSpec
-    fit: FitSettings
 
 
 def cross_validate(
@@ -140,60 +126,29 @@ def cross_validate(
     """
     chosen = [dims] if isinstance(dims, int) else list(dims)
     check_crossval(chosen, folds=folds, over=over, family=family, start=start)
-    if over != "cells" and estimator == "auto":
-        estimator = MarginalItems.name
-    asked_fit = FitSettings(
+    settings = FitSettings(
         group=group,
-        estimator=estimator,
+        estimator=MarginalItems.name if over != "cells" and estimator == "auto" else estimator,
         item_distribution=item_distribution,
         components=components,
         seed=seed,
         max_steps=max_steps,
     )
-    if over != "cells" and estimator != MarginalItems.name:
-        raise InputError(
-            f"estimator {estimator} cannot place the {over} left out; use marginal-items, or folds "
-            "over cells"
-        )
+    _check_can_place(settings, over)
     _check_data(data, chosen, folds, over, family)
     codes = None if group is None else data.groups(group)[0]
     benchmarks = benchmark_of_items(data, group)
     dealt = make_folds(data, over, folds, seed)
     require_correct_compiler()
-    priors = priors or Priors()
     blocked = block_folds(dealt, codes, devices) if start == "warm" else None
-
-    def scored(setting: _Setting) -> Scores:
-        route, _ = choose_route(data, setting.spec, priors, setting.fit)
-        if blocked is not None and isinstance(route.estimator, MarginalItems):
-            found = blocked.predictions(route.estimator, setting.spec, priors, seed, max_steps)
-        else:
-            found = _cold(dealt, setting, priors, devices)
-        return score_folds(dealt, setting.predictor, setting.spec.dims, found, on_fold)
-
-    settings = [_Setting(FIT, ModelSpec(family, each), asked_fit) for each in chosen]
-    scores = {setting: scored(setting) for setting in settings}
-    plain = FitSettings(estimator=estimator, seed=seed, max_steps=max_steps)
-    two_pl = _Setting(FIT, ModelSpec(_TWO_PL, 1), plain)
-    same = scores.get(two_pl) or scored(dataclasses.replace(two_pl, predictor=_TWO_PL))
-    everything = [
-        *scores.values(),
-        *baseline_scores(dealt, benchmarks),
-        dataclasses.replace(same, predictor=_TWO_PL),
-    ]
-    asked = {
-        "over": over,
-        "folds": folds,
-        "seed": seed,
-        "dims": chosen,
-        "family": settings[0].spec.family,
-        "group": group,
-        "estimator": estimator,
-        "item_distribution": item_distribution,
-        "components": components if item_distribution == "mixture" else 1,
-        "start": start,
-    }
-    return _found(dealt, everything, asked)
+    comparison = Comparison(dealt, blocked, priors or Priors(), devices, on_fold)
+    specs = [ModelSpec(family, each) for each in chosen]
+    scores = comparison.scores(specs, settings, benchmarks)
+    asked = {"over": over, "folds": folds} | _asked(specs, settings) | {"start": start}
+    found = _found(dealt, scores, asked)
+    for note in found.notes:
+        warnings.warn(note, IrtjaxWarning, stacklevel=2)
+    return found
 
 
 def check_crossval(
@@ -218,6 +173,14 @@ def check_crossval(
         raise InputError(f"a cold start cannot place the {over} left out; use start 'warm'")
 
 
+def _check_can_place(settings: FitSettings, over: str) -> None:
+    if over != "cells" and settings.estimator != MarginalItems.name:
+        raise InputError(
+            f"estimator {settings.estimator} cannot place the {over} left out; use "
+            "marginal-items, or folds over cells"
+        )
+
+
 def _check_data(
     data: ResponseMatrix, dims: Sequence[int], folds: int, over: str, family: str
 ) -> None:
@@ -231,22 +194,18 @@ def _check_data(
         )
 
 
-def _cold(
-    dealt: Folds, setting: _Setting, priors: Priors, devices: Sequence[jax.Device] | None
-) -> Iterator[FoldPrediction]:
-    for fold in range(dealt.n_folds):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IrtjaxWarning)  # reported once for all folds
-            result = fit(
-                dealt.fitted(fold),
-                setting.spec,
-                **setting.fit.arguments(),
-                priors=priors,
-                devices=devices,
-            )
-        cells = dealt.scored(fold)
-        probability = result.predict_cells(cells.model_index, cells.item_index)
-        yield FoldPrediction(fold, probability, result.status, result.report["n_steps"])
+def _asked(specs: Sequence[ModelSpec], settings: FitSettings) -> dict[str, Any]:
+    """What was asked of the fits, as the result has it."""
+    is_mixture = settings.item_distribution == "mixture"
+    return {
+        "seed": settings.seed,
+        "dims": [spec.dims for spec in specs],
+        "family": specs[0].family,
+        "group": settings.group,
+        "estimator": settings.estimator,
+        "item_distribution": settings.item_distribution,
+        "components": settings.components if is_mixture else 1,
+    }
 
 
 def _found(dealt: Folds, scores: Sequence[Scores], asked: dict[str, Any]) -> CrossValidation:
@@ -266,8 +225,6 @@ def _found(dealt: Folds, scores: Sequence[Scores], asked: dict[str, Any]) -> Cro
         **asked,
     }
     notes = tuple(_notes(dealt, by_fold))
-    for note in notes:
-        warnings.warn(note, IrtjaxWarning, stacklevel=3)
     return CrossValidation(table, by_fold, one_standard_error(loss, error), settings, notes)
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, Num
 
 from irtjax.data.blocks import BlockLayout, Blocks, make_blocks
-from irtjax.data.responses import MISSING
+from irtjax.data.checks import MISSING
 from irtjax.evaluate.fold_scores import FoldPrediction
 from irtjax.evaluate.folds import Folds
 from irtjax.fit.driver import Look, drive
 from irtjax.fit.item_pass import ItemPosteriors
-from irtjax.fit.marginal_items import MarginalItems, State
+from irtjax.fit.items_state import State
+from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.outer import OuterParameters
 from irtjax.fit.placing import place_items, place_models
 from irtjax.fit.prediction import PredictionParameters, cell_probabilities

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from irtjax.data.responses import Cells
+from irtjax.data.cells import Cells
 from irtjax.model.metrics import accuracy, log_loss
 
 __all__ = [

@@ -4,7 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from irtjax.data.responses import MISSING, Cells, ResponseMatrix
+from irtjax.data.cells import Cells, cells_at
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 
 __all__ = ["OVER", "Folds", "check_folds", "make_folds"]
@@ -39,19 +41,13 @@ class Folds:
         """The cells a fold's predictions are compared with, sorted by item and then by model."""
         scored = 2 * fold + 1
         if self.data.sparse is not None and self.code.sparse is not None:
-            return _taken(self.data.sparse, self.code.sparse.response == scored)
+            return self.data.sparse.taken(self.code.sparse.response == scored)
         assert self.data.dense is not None
         assert self.code.dense is not None
         # Flat indices of a contiguous copy: nonzero of a transposed view takes 9 times as long.
         chosen = np.flatnonzero(np.ascontiguousarray((self.code.dense == scored).T))
         item, model = np.divmod(chosen, self.data.n_models)
-        weight = self.data.dense_weight
-        return Cells(
-            model.astype(np.int32),
-            item.astype(np.int32),
-            self.data.dense[model, item].astype(np.float32),
-            np.ones(len(item), np.float32) if weight is None else weight[model, item],
-        )
+        return cells_at(self.data.dense, self.data.dense_weight, model, item)
 
     def unscored(self, fold: int) -> ResponseMatrix:
         """All responses but the scored ones of a fold: what baselines may learn from."""
@@ -66,7 +62,7 @@ class Folds:
         left_out = np.flatnonzero(self.fold_of == fold)
         dense = sparse = None
         if self.data.sparse is not None and self.code.sparse is not None:
-            sparse = _taken(self.data.sparse, self.code.sparse.response == 2 * fold)
+            sparse = self.data.sparse.taken(self.code.sparse.response == 2 * fold)
             index = np.searchsorted(left_out, sparse.item_index).astype(np.int32)
             sparse = dataclasses.replace(sparse, item_index=index)
         else:
@@ -87,7 +83,7 @@ class Folds:
         # The metadata are shared, not copied.
         if self.data.sparse is not None and self.code.sparse is not None:
             is_kept = ~np.isin(self.code.sparse.response, codes)
-            return self.data.replace(sparse=_taken(self.data.sparse, is_kept))
+            return self.data.replace(sparse=self.data.sparse.taken(is_kept))
         assert self.data.dense is not None
         dense = self.data.dense.copy()
         assert self.code.dense is not None
@@ -203,7 +199,3 @@ def _coded(
     items_first[item, model] = code
     dense = np.ascontiguousarray(items_first.T)
     return data.replace(dense=dense, dense_weight=None)
-
-
-def _taken(cells: Cells, which: np.ndarray) -> Cells:
-    return Cells(*(getattr(cells, field.name)[which] for field in dataclasses.fields(Cells)))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.evaluate.baselines import predict_baselines
 from irtjax.fit.result import FitResult

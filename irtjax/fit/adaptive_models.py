@@ -17,20 +17,13 @@ from irtjax.fit.adaptive_pass import (
 )
 from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.estimator import StepInfo
-from irtjax.fit.guarded import advance_guarded
-from irtjax.fit.item_information import by_item, prior_information
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, step_items
-from irtjax.fit.marginal_models import (
-    RELATIVE_DROP,
-    ModelsEstimates,
-    ModelsState,
-    largest_move,
-    start_with_own_posteriors,
-)
+from irtjax.fit.marginal_models import RELATIVE_DROP, ModelsEstimates, ModelsState
 from irtjax.fit.model_posteriors import ModelPosteriors
-from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
+from irtjax.fit.models_vector import ModelsParameters
+from irtjax.fit.own_posteriors import OwnPosteriors, item_errors
 from irtjax.fit.packed import unpack
-from irtjax.fit.populations import expanded_move, shifted, update_populations
+from irtjax.fit.populations import expanded_move, shifted
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.spec import ModelSpec
@@ -51,32 +44,16 @@ class AdaptiveState:
 
 
 @dataclasses.dataclass(frozen=True)
-class AdaptiveModels:
+class AdaptiveModels(OwnPosteriors):
     """Expectation-maximisation with adaptive quadrature: one Newton step of the items a pass.
 
-    Args:
-        n_nodes: nodes a dim around each model's own posterior.
-        is_correlated: dims may correlate (confirmatory models).
-        is_jittered: start elsewhere, by the key.
-        n_populations: populations of models, each with its own mean and standard deviation.
-        acceleration: past steps that Anderson acceleration looks at.
+    The settings are those of `OwnPosteriors`; nodes are a dim, around each model's own posterior.
     """
 
     n_nodes: int = 15
-    is_correlated: bool = False
-    is_jittered: bool = False
-    n_populations: int = 1
-    acceleration: int = 5
 
-    name = "marginal-models"
     objective_name = "marginal"
     compiles_soon = True
-    is_empirical = False
-
-    @property
-    def moving(self) -> Moving:
-        """What of the populations is estimated."""
-        return Moving(self.n_populations > 1 or self.is_correlated, False)
 
     @compiled_soon(0, 2, 3)
     def init(
@@ -89,17 +66,7 @@ class AdaptiveModels:
         is_loading: Float[Array, "items dims"] | None = None,
     ) -> AdaptiveState:
         """Items from their means and covariances, nodes around the posteriors these give."""
-        state = start_with_own_posteriors(
-            blocks,
-            ItemModel(spec, priors),
-            key,
-            multiplicity,
-            is_loading,
-            is_jittered=self.is_jittered,
-            n_populations=self.n_populations,
-            moving=self.moving,
-            acceleration=self.acceleration,
-        )
+        state = self.first(blocks, spec, priors, key, multiplicity, is_loading)
         dtype = state.start.items.slope.dtype
 
         def closer(_: int, placement: Placement) -> Placement:
@@ -111,27 +78,20 @@ class AdaptiveModels:
     def step(self, blocks: Blocks, state: AdaptiveState) -> tuple[AdaptiveState, StepInfo]:
         """One pass and one Newton step of the items, accelerated and guarded."""
         models, model = state.models, state.models.model
-        current = from_vector(model, models.start, models.guarded.current, self.moving)
+        current = self.current(models)
         found, placement = self._pass(blocks, models, current, state.placement)
         objective = found.log_likelihood + jnp.sum(log_prior(model, current.items))
         items = step_items(model, current.items, found.derivatives, models.is_loading)
-        populations = current.populations
-        if self.moving.any:
-            populations, items = update_populations(
-                populations, items, found.moments, self.is_correlated
-            )
-        else:
+        if not self.moving.any:
             mean, sd = expanded_move(model, items, found.moments)
             items = shifted(items, mean, sd)
             # The nodes go with their models: else the next pass would look where these were.
             moved = (placement.mean - mean) / sd
             placement = Placement(moved, placement.factor / sd[:, None])
-        vector = to_vector(model, ModelsParameters(items, populations), self.moving)
+        new = self.with_populations(current, items, found.moments)
         drop = RELATIVE_DROP[items.slope.dtype.name]
-        guarded, fell = advance_guarded(models.guarded, objective, vector, drop)
-        change = largest_move(current.items, items)
-        advanced = dataclasses.replace(models, guarded=guarded)
-        return AdaptiveState(advanced, placement), StepInfo(objective, change, fell)
+        advanced, info = self.advanced(models, current, new, objective, drop)
+        return AdaptiveState(advanced, placement), info
 
     def finish(self, blocks: Blocks, state: AdaptiveState) -> ModelsEstimates:
         """Estimates with their errors.
@@ -140,20 +100,16 @@ class AdaptiveModels:
         the abilities are as good as known.
         """
         models, model = state.models, state.models.model
-        parameters = from_vector(model, models.start, models.guarded.plain, self.moving)
+        parameters = self.settled(models)
         found, placement = self._settled(blocks, models, parameters, state.placement)
         packed = unpack(found.derivatives.information, model.n_coordinates)
         information = _natural(model, parameters.items, np.asarray(packed, np.float64))
-        information = information + prior_information(model, parameters.items)
-        loading = None if models.is_loading is None else np.asarray(models.is_loading)
-        errors = by_item(model, information, loading)
-        covariance = jnp.asarray(errors, parameters.items.slope.dtype)
-        posteriors = self._posteriors(blocks, models, parameters, placement, covariance)
+        covariance = item_errors(models, parameters.items, information)
         return ModelsEstimates(
             parameters.items,
             covariance,
             parameters.populations,
-            posteriors,
+            self._posteriors(blocks, models, parameters, placement, covariance),
             found.log_likelihood,
             "complete-data",
         )

@@ -1,28 +1,24 @@
 """`fit`: from a response matrix to abilities and item parameters."""
 
 import functools
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax.sharding import Mesh
 
 from irtjax.compiler_check import require_correct_compiler
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError, IrtjaxWarning
-from irtjax.fit.checkpoints import Checkpoints
-from irtjax.fit.clock import compile_seconds
-from irtjax.fit.driver import Look, Progress, drive
-from irtjax.fit.items_route import cluster_column
-from irtjax.fit.loadings import make_loadings, spec_with
+from irtjax.errors import IrtjaxWarning
+from irtjax.fit.checkpoints import Checkpoints, Saver
+from irtjax.fit.clock import timed
+from irtjax.fit.driver import Look, Progress
 from irtjax.fit.rasch import at_slope_one
-from irtjax.fit.report import clustered_note, fit_report, plain_settings
+from irtjax.fit.report import fit_report
+from irtjax.fit.request import Request, make_request
 from irtjax.fit.result import FitResult
-from irtjax.fit.routes import choose_route
-from irtjax.fit.settings import FitSettings
-from irtjax.fit.starts import Start, best_of_starts
-from irtjax.fit.validation import check_responses, check_types
+from irtjax.fit.starts import Start, best_of_starts, run_start
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import items_mesh
@@ -107,116 +103,55 @@ def fit(
     >>> fit(lsat7()).item_parameters()["item_id"].tolist()
     ['LSAT7/1', 'LSAT7/2', 'LSAT7/3', 'LSAT7/4', 'LSAT7/5']
     """
-    spec, priors = spec or ModelSpec(), priors or Priors()
-    check_types(data, spec)
-    mask = None if loadings is None else make_loadings(data, loadings, has_general=general)
-    settings = FitSettings(
-        group,
-        model_group,
-        estimator,
-        item_distribution,
-        components,
-        ability_distribution,
-        quadrature,
-        nodes,
-        starts,
-        seed,
-        max_steps,
-        mask,
-        correlated,
+    request = make_request(
+        data,
+        spec or ModelSpec(),
+        group=group,
+        model_group=model_group,
+        estimator=estimator,
+        item_distribution=item_distribution,
+        components=components,
+        ability_distribution=ability_distribution,
+        quadrature=quadrature,
+        nodes=nodes,
+        starts=starts,
+        loadings=loadings,
+        general=general,
+        correlated=correlated,
+        priors=priors or Priors(),
+        seed=seed,
+        max_steps=max_steps,
     )
-    if mask is not None:
-        spec = spec_with(spec, mask)
-    elif general:
-        raise InputError("a general factor needs loadings; give the column or file of the others")
-    check_responses(data, spec, is_confirmatory=mask is not None)
-    route, reason = choose_route(data, spec, priors, settings)
-    clusters = settings.group or cluster_column(data)
-    cluster_names = [""] if clusters is None else data.groups(clusters)[1]
-    if mask is not None:
-        clusters, cluster_names = "loadings", [""] * len(mask.patterns()[1])
     require_correct_compiler()
-    started, compiled = time.perf_counter(), compile_seconds()
-    chosen = route.estimator
-    described = {
-        "family": spec.family,
-        "dims": spec.dims,
-        "group": settings.group,
-        "model_group": settings.model_group,
-        "seed": settings.seed,
-        "settings": plain_settings(chosen),
-        "priors": plain_settings(route.priors),
-    }
-    if mask is not None:
-        described["loadings"] = mask.digest()
-    mesh = items_mesh(devices)
+    identity, mesh = request.identity(), items_mesh(devices)
+    with timed() as seconds:
+        best, agreement = _fitted(request, mesh, checkpoints, on_look)
+    parameters = best.parameters
+    if request.spec.family == "rasch":
+        parameters = at_slope_one(parameters)
+    told = identity | request.described(parameters) | {"n_devices": mesh.size} | seconds
+    report = fit_report(data, parameters, best.progress, told, best.notes | agreement)
+    for note in report["warnings"]:
+        warnings.warn(note, IrtjaxWarning, stacklevel=2)
+    return FitResult(data, request.spec, parameters, group, report)
+
+
+def _fitted(
+    request: Request,
+    mesh: Mesh,
+    checkpoints: Checkpoints | None,
+    on_look: Callable[[Progress], None] | None,
+) -> tuple[Start, dict[str, Any]]:
+    """The best of the starts (the first may go on from a checkpoint), and how far they agree."""
+    settings, route = request.settings, request.route
+    look = Look(max_steps=settings.max_steps)
+    mark = request.identity()
     blocks = route.lay_out(mesh)
     with jax.set_mesh(mesh):
         state = route.init(blocks, jax.random.key(settings.seed))
-        mark = described | {"blocks": list(blocks.response.shape)}
-        saver = _Saver(checkpoints, mark if checkpoints is None else route.fingerprint(mark))
+        mark |= {"blocks": list(blocks.response.shape)}
+        saver = Saver(checkpoints, {} if checkpoints is None else route.fingerprint(mark))
         state, progress = saver.start(state)
-        look = Look(max_steps=settings.max_steps)
         on_each_look = functools.partial(saver.look, on_look)
-        state, progress = drive(
-            chosen, blocks, state, look=look, progress=progress, on_look=on_each_look
-        )
-        estimates = jax.block_until_ready(chosen.finish(blocks, state))
-        first = Start(progress, route.collect(blocks, estimates), route.notes(estimates))
-        best, agreement = best_of_starts(route, blocks, first, settings, look)
-    compiled = compile_seconds() - compiled
-    parameters = best.parameters
-    if spec.family == "rasch":
-        parameters = at_slope_one(parameters)
-    report = fit_report(
-        data,
-        parameters,
-        best.progress,
-        described
-        | {
-            "groups": cluster_names if settings.group is not None else [],
-            "estimator": chosen.name,
-            "estimator_reason": reason,
-            "asked": settings.asked(),
-            "integrated": route.integrated,
-            "item_distribution": settings.item_distribution,
-            "ability_distribution": settings.ability_distribution,
-            "log_likelihood_is": chosen.objective_name,
-            "clustered_se": clustered_note(
-                parameters, clusters, len(cluster_names), route.integrated
-            ),
-            "n_devices": mesh.size,
-            "compile_seconds": compiled,
-            "fit_seconds": max(time.perf_counter() - started - compiled, 0.0),
-        },
-        best.notes | agreement,
-    )
-    for note in report["warnings"]:
-        warnings.warn(note, IrtjaxWarning, stacklevel=2)
-    return FitResult(data, spec, parameters, settings.group, report)
-
-
-class _Saver:
-    """Resumes from the checkpoints of a fit, and saves its state when due."""
-
-    def __init__(self, checkpoints: Checkpoints | None, mark: dict[str, Any]) -> None:
-        self.checkpoints = checkpoints
-        self.mark = mark
-        self.last_saved = 0
-
-    def start(self, state: Any) -> tuple[Any, Progress]:
-        if self.checkpoints is None or not self.checkpoints.resume:
-            return state, Progress()
-        state, progress = self.checkpoints.restore(state, self.mark)
-        self.last_saved = progress.n_steps
-        return state, progress
-
-    def look(
-        self, on_look: Callable[[Progress], None] | None, state: Any, progress: Progress
-    ) -> None:
-        if self.checkpoints is not None:
-            self.last_saved = self.checkpoints.save_if_due(
-                state, progress, self.last_saved, self.mark
-            )
-        if on_look is not None:
-            on_look(progress)
+        first = run_start(route, blocks, state, look, progress, on_each_look)
+        return best_of_starts(route, blocks, first, settings, look)

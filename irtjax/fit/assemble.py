@@ -8,7 +8,7 @@ import numpy as np
 
 from irtjax.data.blocks import BlockLayout
 from irtjax.data.responses import ResponseMatrix
-from irtjax.fit.marginal_items import Estimates
+from irtjax.fit.items_estimates import Estimates
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.rotation import canonical_rotation
 from irtjax.model.spec import ModelSpec

@@ -1,7 +1,7 @@
 """Scan over the blocks of every device, with sums that do not lose digits."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,9 @@ from irtjax.fit.kernel import BlockData
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.parallel import BLOCKED, REPLICATED, map_over_items, sum_over_items, varying_over_items
 
-__all__ = ["BlockSums", "BlockView", "scan_blocks"]
+__all__ = ["BlockSums", "BlockView", "pooled", "scan_blocks"]
+
+_T = TypeVar("_T")
 
 
 @pytree_dataclass
@@ -98,6 +100,11 @@ def scan_blocks(
     run = map_over_items(on_device, (BLOCKED, BLOCKED, REPLICATED), (REPLICATED, BLOCKED))
     sums, output = run(blocks, per_block, context)
     return BlockSums(sums.total, jax.tree.map(lambda leaf: leaf[:n_groups], sums.by_group)), output
+
+
+def pooled(sums: _T) -> _T:
+    """Sums over all groups, as one group."""
+    return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, keepdims=True), sums)
 
 
 def _view(block: Blocks, dtype: Any) -> BlockView:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.driver import Progress, Trace
 
-__all__ = ["Checkpoints", "fingerprint"]
+__all__ = ["Checkpoints", "Saver", "fingerprint"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,39 @@ class Checkpoints:
         _check_same(metadata["fingerprint"], fingerprint, self.folder)
         trace = Trace(**{name: tuple(values) for name, values in metadata["trace"].items()})
         return restore_arrays(self.folder, step, template), Progress(trace)
+
+
+class Saver:
+    """Resumes from the checkpoints of a fit, and saves its state when due.
+
+    Args:
+        checkpoints: of the fit; None neither resumes nor saves.
+        mark: what must agree for a checkpoint to be continued.
+    """
+
+    def __init__(self, checkpoints: Checkpoints | None, mark: dict[str, Any]) -> None:
+        self.checkpoints = checkpoints
+        self.mark = mark
+        self.last_saved = 0
+
+    def start(self, state: Any) -> tuple[Any, Progress]:
+        """The state to go on from: the saved one when resuming, else the given one."""
+        if self.checkpoints is None or not self.checkpoints.resume:
+            return state, Progress()
+        state, progress = self.checkpoints.restore(state, self.mark)
+        self.last_saved = progress.n_steps
+        return state, progress
+
+    def look(
+        self, on_look: Callable[[Progress], None] | None, state: Any, progress: Progress
+    ) -> None:
+        """After a look of the driver: save when due, and hand the progress on."""
+        if self.checkpoints is not None:
+            self.last_saved = self.checkpoints.save_if_due(
+                state, progress, self.last_saved, self.mark
+            )
+        if on_look is not None:
+            on_look(progress)
 
 
 def _check_same(saved: dict[str, Any], now: dict[str, Any], folder: Path) -> None:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from irtjax.checkpoint import latest_step, read_metadata, restore_arrays, save_arrays
-from irtjax.data.responses import Cells
+from irtjax.data.cells import Cells
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.result import FitResult, FittedParameters
 from irtjax.io import read_responses, write_json, write_responses, write_table

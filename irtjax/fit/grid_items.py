@@ -18,10 +18,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from irtjax.data.blocks import Blocks
+from irtjax.fit.blockwise import pooled
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.expected_score import expected_scores
 from irtjax.fit.frame import FrameChange, residual_effects, standardise
@@ -46,22 +46,21 @@ from irtjax.fit.hyperparameters import (
 )
 from irtjax.fit.item_grid import ItemGrid, grid_moments, update_weights, weights_log_prior
 from irtjax.fit.item_pass import ItemPosteriors, pass_context
-from irtjax.fit.marginal_items import (
-    Estimates,
-    item_slopes,
-    mean_covariance,
-    pooled,
-    start_asymptotes,
-)
+from irtjax.fit.items_estimates import Estimates, canonical_turn, item_slopes
 from irtjax.fit.models_step import (
     ability_covariances,
     effect_spreads,
+    mean_covariance,
     models_log_prior,
     step_models,
 )
-from irtjax.fit.rotation import canonical_rotation
-from irtjax.fit.start import free_coordinates, model_accuracy, start_abilities
-from irtjax.fit.uncertainty import ability_errors, asymptote_errors, collapse, uncertainty_sums
+from irtjax.fit.start import (
+    free_coordinates,
+    model_accuracy,
+    start_abilities,
+    start_asymptotes,
+)
+from irtjax.fit.uncertainty import ability_errors, asymptote_errors, uncertainty_sums
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.spec import ModelSpec
@@ -174,7 +173,6 @@ class GridItems:
 
     def finish(self, blocks: Blocks, state: GridState) -> Estimates:
         """Estimates in the canonical frame, with effects that are residuals, and their errors."""
-        accuracy = np.asarray(model_accuracy(blocks))
         found = self.parameters(state)
         # Published abilities have sd 1 themselves; in the loop their second moment is 1.
         ability, matrix = standardise(found.ability, state.is_scored)
@@ -183,13 +181,10 @@ class GridItems:
             design = _design(ability, free_coordinates(state.spec))
             effect, shift = residual_effects(design, effect, state.is_scored)
         change = FrameChange(matrix, shift)
-        slope = item_slopes(blocks, collapse(self._posteriors(blocks, state, change)))
-        rotation = canonical_rotation(slope, np.asarray(ability), accuracy).astype(accuracy.dtype)
-        dims = state.spec.dims
-        turn = np.eye(dims + 1, dtype=accuracy.dtype)
-        turn[:dims, :dims] = rotation.T
+        slope = item_slopes(blocks, self._posteriors(blocks, state, change))
+        turn = canonical_turn(slope, ability, model_accuracy(blocks))
         change = FrameChange(jnp.asarray(turn), jnp.zeros_like(shift)).after(change)
-        return self._estimates(blocks, state, ability @ rotation, effect, change)
+        return self._estimates(blocks, state, ability @ turn[:-1, :-1].T, effect, change)
 
     @functools.partial(jax.jit, static_argnums=0)
     def _posteriors(self, blocks: Blocks, state: GridState, change: FrameChange) -> ItemPosteriors:

@@ -14,7 +14,8 @@ from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.grid_items import GridItems
 from irtjax.fit.grid_pass import items_per_block
 from irtjax.fit.item_grid import ItemGrid, default_slopes
-from irtjax.fit.marginal_items import Estimates, MarginalItems
+from irtjax.fit.items_estimates import Estimates
+from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors

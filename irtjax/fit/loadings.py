@@ -12,11 +12,14 @@ from jaxtyping import Bool, Int
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.io.loadings import read_loadings
 from irtjax.model.spec import ModelSpec
 
 __all__ = ["Loadings", "make_loadings", "spec_with"]
 
 _GENERAL = "general"
+# As many items an error names.
+_NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,8 +60,9 @@ def make_loadings(
         has_general: put a general factor before them, on which every item loads (bifactor).
 
     Raises:
-        InputError: no such column or file, items without a row, values other than 0 and 1, an item
-            without loadings, fewer than two items on a dim, two dims with the same items or name.
+        InputError: no such column or file, items without a row or with several, rows for items
+            that are not in the data, values other than 0 and 1, an item without loadings, fewer
+            than two items on a dim, two dims with the same items or name.
     """
     if isinstance(given, pd.DataFrame):
         names, mask = _from_frame(data, given, "the loadings")
@@ -72,7 +76,7 @@ def make_loadings(
         codes, groups = data.groups(str(given))
         names, mask = tuple(groups), codes[:, None] == np.arange(len(groups))
     else:
-        names, mask = _from_frame(data, _read(data, Path(given)), str(given))
+        names, mask = _from_frame(data, _read(data, Path(given)), f"the loadings in {given}")
     if has_general:
         names = (_GENERAL, *names)
         mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)
@@ -104,11 +108,7 @@ def _read(data: ResponseMatrix, path: Path) -> pd.DataFrame:
         raise InputError(
             f"loadings {str(path)!r} are neither an item column (columns: {have}) nor a file"
         )
-    try:
-        return pd.read_csv(path, dtype={"item_id": str})
-    except (ValueError, UnicodeDecodeError) as error:
-        why = " ".join(str(error).split())
-        raise InputError(f"{path} is not a CSV table of loadings: {why}") from None
+    return read_loadings(path)
 
 
 def _from_frame(
@@ -116,21 +116,35 @@ def _from_frame(
 ) -> tuple[tuple[str, ...], np.ndarray]:
     if "item_id" not in table:
         raise InputError(f"{what} need a column 'item_id' beside a column of 0 and 1 a dim")
-    ids = table["item_id"].astype(str)
-    if ids.duplicated().any():
-        raise InputError(f"{what} have item {ids[ids.duplicated()].iloc[0]!r} twice")
-    position = pd.Index(ids).get_indexer(pd.Index(data.item_ids.astype(str)))
-    if (position < 0).any():
-        missing = np.flatnonzero(position < 0)
-        raise InputError(
-            f"{what} have no row for {len(missing):,} items (first: "
-            f"{data.item_ids[missing[0]]!r}); give each item a row"
-        )
+    position = _rows_of_items(data, table["item_id"].astype(str).to_numpy(), what)
     names = tuple(str(name) for name in table.columns if name != "item_id")
     if not names:
         raise InputError(f"{what} have no dims; add a column of 0 and 1 for each")
     values = table.drop(columns="item_id").to_numpy()[position]
     return names, _as_mask(values, names, data.item_ids)
+
+
+def _rows_of_items(data: ResponseMatrix, ids: np.ndarray, what: str) -> Int[np.ndarray, " items"]:
+    """The row of each item of the data; every item must have one, and every row an item."""
+    rows, items = pd.Index(ids), pd.Index(data.item_ids.astype(str))
+    if rows.has_duplicates:
+        repeated = _counted(rows[rows.duplicated()].unique().to_numpy())
+        raise InputError(f"{what} have several rows for {repeated}; give each item one row")
+    position = rows.get_indexer(items)
+    missing, unknown = items[position < 0].to_numpy(), ids[~rows.isin(items)]
+    wrong = [f"no row for {_counted(missing)}"] if len(missing) else []
+    wrong += [f"rows for {_counted(unknown)} that the data do not have"] if len(unknown) else []
+    if wrong:
+        raise InputError(f"{what} have {' and '.join(wrong)}; give each item of the data one row")
+    return position
+
+
+def _counted(ids: np.ndarray) -> str:
+    """How many items, and the first of them by name."""
+    first = ", ".join(repr(str(each)) for each in ids[:_NAMED])
+    if len(ids) > _NAMED:
+        first = f"first: {first}"
+    return f"{len(ids):,} item{'s' if len(ids) > 1 else ''} ({first})"
 
 
 def _as_array(given: Any) -> np.ndarray:

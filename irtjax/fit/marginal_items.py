@@ -6,62 +6,31 @@ from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from irtjax.data.blocks import Blocks
-from irtjax.fit.acceleration import History, empty_history, extrapolate
+from irtjax.fit.acceleration import empty_history, extrapolate
 from irtjax.fit.estimator import StepInfo
-from irtjax.fit.expected_score import expected_scores
-from irtjax.fit.frame import FrameChange, rescale, residual_effects, standardise
-from irtjax.fit.hyperparameters import (
-    ItemDistribution,
-    asymptotes_log_prior,
-    loading_distribution,
-    update_asymptotes,
-    update_distribution,
-    update_effect_variance,
-)
-from irtjax.fit.item_pass import ItemPosteriors, PassContext, PassResult, pass_context, renew_items
-from irtjax.fit.item_spread import item_spreads
-from irtjax.fit.models_step import (
-    ability_covariances,
-    effect_spreads,
-    models_log_prior,
-    step_models,
-)
+from irtjax.fit.frame import FrameChange
+from irtjax.fit.hyperparameters import asymptotes_log_prior, loading_distribution
+from irtjax.fit.item_pass import ItemPosteriors, PassResult, renew_items
+from irtjax.fit.items_estimates import Estimates, canonical_estimates
+from irtjax.fit.items_move import move_outer
+from irtjax.fit.items_state import ItemsSettings, State
+from irtjax.fit.models_step import models_log_prior
 from irtjax.fit.outer import OuterParameters, vector_form
-from irtjax.fit.rotation import canonical_rotation
 from irtjax.fit.start import (
     free_coordinates,
-    model_accuracy,
     start_abilities,
+    start_asymptotes,
     start_distribution,
     start_loading_abilities,
     start_posteriors,
 )
-from irtjax.fit.uncertainty import (
-    AbilityErrors,
-    ability_errors,
-    asymptote_errors,
-    collapse,
-    uncertainty_sums,
-)
 from irtjax.model.priors import Priors
-from irtjax.model.pytree import pytree_dataclass, static_field
-from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = [
-    "Estimates",
-    "MarginalItems",
-    "OuterParameters",
-    "State",
-    "item_slopes",
-    "mean_covariance",
-    "pooled",
-    "start_asymptotes",
-]
+__all__ = ["MarginalItems"]
 
 _T = TypeVar("_T")
 
@@ -73,79 +42,16 @@ _RELATIVE_DROP = 1e-5
 _FIRST_VARIANCE = 0.01
 
 
-@pytree_dataclass
-class State:
-    """What continues from step to step.
-
-    `outer` is what the next pass holds fixed: the plain result of the last step, or its
-    extrapolation (`was_extrapolated`), which is given up for `plain` where the bound falls.
-    `previous` is the last one whose bound held, `is_scored` marks models with responses.
-    """
-
-    outer: OuterParameters
-    items: ItemPosteriors
-    plain: OuterParameters
-    previous: OuterParameters
-    history: History
-    was_extrapolated: Bool[Array, ""]
-    bound: Float[Array, ""]
-    is_scored: Bool[Array, " models"]
-    spec: ModelSpec = static_field()
-    priors: Priors = static_field()
-    is_loading: Float[Array, "groups dims"] | None = None
-
-
-@pytree_dataclass
-class Estimates:
-    """What a fit estimates, in the canonical frame; items as in the blocks.
-
-    `item_spread` is what the abilities' errors add to the items' covariances (None where they are
-    not known).
-    """
-
-    ability: Float[Array, "models dims"]
-    ability_errors: AbilityErrors
-    effect: Float[Array, "models groups"] | None
-    effect_variance: Float[Array, ""]
-    expected_score: Float[Array, " models"]
-    items: ItemPosteriors
-    distribution: ItemDistribution
-    asymptotes: Asymptotes | None
-    asymptote_errors: tuple[Float[Array, " groups"], Float[Array, " groups"]] | None
-    item_spread: Float[Array, "blocks pairs items"] | None = None
-
-
 @dataclasses.dataclass(frozen=True)
-class MarginalItems:
+class MarginalItems(ItemsSettings):
     """Gaussian variational EM: items are integrated out, models are estimated.
 
-    Args:
-        has_effects: estimate model x group effects (with more than one group) and one item
-            distribution a group; without, all share one distribution, and groups only serve
-            the clustered errors.
-        has_loadings: confirmatory: groups are of items that load on the same dims, each with an
-            item distribution of its own.
-        has_general: the first dim is a general factor, and the others are its residuals.
-        n_components: normals in each group's item distribution; 1 is the normal distribution.
-        n_nodes: Gauss-Hermite nodes for the expectations over a logit.
-        acceleration: past steps that Anderson acceleration looks at.
+    The settings are those of `ItemsSettings`.
     """
-
-    has_effects: bool = False
-    has_loadings: bool = False
-    has_general: bool = False
-    n_components: int = 1
-    n_nodes: int = 9
-    acceleration: int = 5
 
     name = "marginal-items"
     objective_name = "elbo"
     compiles_soon = False
-
-    @property
-    def has_distributions(self) -> bool:
-        """Whether each group has an item distribution of its own."""
-        return self.has_effects or self.has_loadings
 
     @functools.partial(jax.jit, static_argnums=(0, 2, 3))
     def init(
@@ -247,145 +153,11 @@ class MarginalItems:
 
     def finish(self, blocks: Blocks, state: State) -> Estimates:
         """Estimates in the canonical frame, with their errors."""
-        accuracy = np.asarray(model_accuracy(blocks))
-        dims = state.spec.dims
-        # Published abilities have sd 1 themselves; in the loop their second moment is 1.
-        if self.has_loadings:
-            ability, matrix = rescale(state.outer.ability, state.is_scored, self.has_general)
-            slope = item_slopes(blocks, collapse(state.items)) @ np.asarray(matrix[:dims, :dims]).T
-            sign = np.where(slope.sum(axis=0) < 0, -1, 1).astype(slope.dtype)
-            flip = jnp.asarray(np.append(sign, 1).astype(slope.dtype))
-            return self._estimates(blocks, state, ability * sign, flip[:, None] * matrix)
-        ability, matrix = standardise(state.outer.ability, state.is_scored)
-        slope = item_slopes(blocks, collapse(state.items)) @ np.asarray(matrix[:dims, :dims]).T
-        rotation = canonical_rotation(slope, np.asarray(ability), accuracy).astype(accuracy.dtype)
-        turn = np.eye(dims + 1, dtype=accuracy.dtype)
-        turn[:dims, :dims] = rotation.T
-        return self._estimates(blocks, state, ability @ rotation, turn @ matrix)
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def _estimates(
-        self,
-        blocks: Blocks,
-        state: State,
-        ability: Float[Array, "models dims"],
-        matrix: Float[Array, "coordinates coordinates"],
-    ) -> Estimates:
-        """Estimates and errors at the abilities of another frame, which `matrix` leads to."""
-        frame = FrameChange(matrix, jnp.zeros_like(state.outer.distribution.mean[:, 0]))
-        outer = dataclasses.replace(
-            state.outer,
-            ability=ability,
-            distribution=frame.apply_to_distribution(state.outer.distribution),
-        )
-        items = frame.apply_to_items(state.items, blocks.group)
-        known = dataclasses.replace(
-            self.context(dataclasses.replace(state, outer=outer)), spread=None, effect_spread=None
-        )
-        total, groups = uncertainty_sums(blocks, items, known)
-        asymptotes, errors = outer.asymptotes, None
-        if asymptotes is not None:
-            of_groups = groups if self.has_distributions else pooled(groups)
-            errors = asymptote_errors(of_groups, asymptotes)
-        of_abilities = ability_errors(total, groups, outer.effect, outer.effect_variance)
-        return Estimates(
-            outer.ability,
-            of_abilities,
-            outer.effect,
-            outer.effect_variance,
-            expected_scores(blocks, items, known),
-            items,
-            outer.distribution,
-            asymptotes,
-            errors,
-            item_spreads(blocks, items, known, of_abilities.covariance),
-        )
-
-    def context(self, state: State) -> PassContext:
-        """The parameters of a state in the form the blocks use."""
-        outer = state.outer
-        return pass_context(
-            outer.ability,
-            outer.effect,
-            outer.distribution,
-            outer.asymptotes,
-            free_coordinates(state.spec),
-            self.n_nodes,
-            outer.ability_covariance,
-            outer.effect_spread,
-        )
+        return canonical_estimates(self, blocks, state)
 
     def move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
         """All parameters but the items after one step, and the change of frame with it."""
-        outer, priors = state.outer, state.priors
-        moments = result.moments if self.has_distributions else pooled(result.moments)
-        is_free = free_coordinates(state.spec)
-        ability, effect = step_models(outer.ability, outer.effect, outer.effect_variance, result)
-        covariance = ability_covariances(result, state.is_scored)
-        spread = effect_spreads(result, outer.effect_variance)
-        variance, asymptotes = outer.effect_variance, outer.asymptotes
-        if asymptotes is not None and moments.answers is not None:
-            asymptotes = update_asymptotes(asymptotes, jnp.sum(moments.answers, axis=1), priors)
-        distribution = update_distribution(
-            outer.distribution, moments, priors, is_free, state.is_loading
-        )
-        around = mean_covariance(covariance, state.is_scored)
-        if self.has_loadings:
-            ability, matrix = rescale(ability, state.is_scored, self.has_general, around)
-        else:
-            ability, matrix = standardise(ability, state.is_scored, outer.ability, around)
-        shift = jnp.zeros_like(distribution.mean[:, 0])
-        if effect is not None and spread is not None and result.effects is not None:
-            design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)
-            design = design * jnp.asarray(is_free, design.dtype)
-            effect, shift = residual_effects(design, effect, state.is_scored)
-            is_seen = result.effects.information.T > 0
-            variance = update_effect_variance(effect, spread, is_seen, priors)
-        frame = FrameChange(matrix, shift)
-        distribution = frame.apply_to_distribution(distribution)
-        unit = jnp.eye(covariance.shape[1], dtype=covariance.dtype)
-        covariance = frame.apply_to_covariance(covariance)
-        covariance = jnp.where(state.is_scored[:, None, None], covariance, unit)
-        moved = OuterParameters(
-            ability, covariance, effect, spread, variance, distribution, asymptotes
-        )
-        return moved, frame
-
-
-def mean_covariance(
-    covariance: Float[Array, "models dims dims"], is_scored: Bool[Array, " models"]
-) -> Float[Array, "dims dims"]:
-    """Mean covariance of the abilities of the models with responses."""
-    weight = is_scored.astype(covariance.dtype)
-    return jnp.einsum("i,ikl->kl", weight, covariance) / jnp.maximum(jnp.sum(weight), 1)
-
-
-def item_slopes(blocks: Blocks, collapsed: ItemPosteriors) -> np.ndarray:
-    """Slopes of the real items (no padding), on the host, in the order of the blocks."""
-    slope = np.asarray(collapsed.mean[:, 0, :-1]).transpose(0, 2, 1)
-    return slope[np.asarray(blocks.is_item)]
-
-
-def pooled(sums: _T) -> _T:
-    """Sums over all groups, as one group."""
-    return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, keepdims=True), sums)
-
-
-def start_asymptotes(
-    spec: ModelSpec, priors: Priors, n_groups: int, dtype: jnp.dtype
-) -> Asymptotes | None:
-    """Every group's asymptotes at the means of their priors, None where the family has none."""
-    if not spec.has_asymptotes:
-        return None
-    guessing = _beta_mean(priors.guessing) if spec.has_guessing else 0.0
-    infeasibility = _beta_mean(priors.infeasibility) if spec.has_feasibility else 0.0
-    return Asymptotes.from_natural(
-        jnp.full(n_groups, guessing, dtype), jnp.full(n_groups, 1 - infeasibility, dtype)
-    )
-
-
-def _beta_mean(parameters: tuple[float, float]) -> float:
-    return parameters[0] / sum(parameters)
+        return move_outer(self, state, result)
 
 
 def _log_prior(outer: OuterParameters, result: PassResult, priors: Priors) -> Float[Array, ""]:

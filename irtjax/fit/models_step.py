@@ -13,6 +13,7 @@ __all__ = [
     "FixedSums",
     "ability_covariances",
     "effect_spreads",
+    "mean_covariance",
     "models_log_prior",
     "profile_information",
     "step_models",
@@ -68,6 +69,14 @@ def ability_covariances(
     precision = jnp.where(is_scored, result.models.information.T, 0) + unit[:, None]
     inverse, _, _ = positive_definite_inverse(precision, dims)
     return unpack(inverse, dims).transpose(2, 0, 1)
+
+
+def mean_covariance(
+    covariance: Float[Array, "models dims dims"], is_scored: Bool[Array, " models"]
+) -> Float[Array, "dims dims"]:
+    """Mean covariance of the abilities of the models with responses."""
+    weight = is_scored.astype(covariance.dtype)
+    return jnp.einsum("i,ikl->kl", weight, covariance) / jnp.maximum(jnp.sum(weight), 1)
 
 
 def effect_spreads(

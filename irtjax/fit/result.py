@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.prediction import PredictionParameters, cell_probabilities
 from irtjax.fit.tables import ability_table, item_table

@@ -20,12 +20,15 @@ from irtjax.fit.frame import rescale, standardise
 from irtjax.fit.hyperparameters import ItemDistribution
 from irtjax.fit.item_pass import ItemPosteriors, prior_group
 from irtjax.fit.packed import pack
+from irtjax.model.priors import Priors
+from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
 __all__ = [
     "free_coordinates",
     "model_accuracy",
     "start_abilities",
+    "start_asymptotes",
     "start_distribution",
     "start_loading_abilities",
     "start_posteriors",
@@ -200,3 +203,20 @@ def start_posteriors(
 
     _, items = scan_blocks(visit, blocks, None, distribution.mean, dtype)
     return items
+
+
+def start_asymptotes(
+    spec: ModelSpec, priors: Priors, n_groups: int, dtype: jnp.dtype
+) -> Asymptotes | None:
+    """Every group's asymptotes at the means of their priors, None where the family has none."""
+    if not spec.has_asymptotes:
+        return None
+    guessing = _beta_mean(priors.guessing) if spec.has_guessing else 0.0
+    infeasibility = _beta_mean(priors.infeasibility) if spec.has_feasibility else 0.0
+    return Asymptotes.from_natural(
+        jnp.full(n_groups, guessing, dtype), jnp.full(n_groups, 1 - infeasibility, dtype)
+    )
+
+
+def _beta_mean(parameters: tuple[float, float]) -> float:
+    return parameters[0] / sum(parameters)

@@ -1,6 +1,7 @@
 """Fits from several starts: the best is kept, and how far they agree is reported."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from irtjax.fit.result import FittedParameters
 from irtjax.fit.routes import Route
 from irtjax.fit.settings import FitSettings
 
-__all__ = ["Start", "agreement_of", "best_of_starts"]
+__all__ = ["Start", "agreement_of", "best_of_starts", "run_start"]
 
 # Log-likelihoods of starts that found the same optimum differ by less than this (nats).
 _SAME = 0.01
@@ -35,6 +36,31 @@ class Start:
         return self.progress.trace.objective[-1]
 
 
+def run_start(
+    route: Route,
+    blocks: Blocks,
+    state: Any,
+    look: Look,
+    progress: Progress | None = None,
+    on_look: Callable[[Any, Progress], None] | None = None,
+) -> Start:
+    """Drive a state to its end, and bring the estimates back; runs under the mesh of the blocks.
+
+    Args:
+        route: of the fit.
+        blocks: the data on the devices.
+        state: first state, or a saved one.
+        look: when to look and when to stop.
+        progress: of the saved state.
+        on_look: called with state and progress after each look.
+    """
+    state, progress = drive(
+        route.estimator, blocks, state, look=look, progress=progress, on_look=on_look
+    )
+    estimates = jax.block_until_ready(route.estimator.finish(blocks, state))
+    return Start(progress, route.collect(blocks, estimates), route.notes(estimates))
+
+
 def best_of_starts(
     route: Route, blocks: Blocks, first: Start, settings: FitSettings, look: Look
 ) -> tuple[Start, dict[str, Any]]:
@@ -50,9 +76,7 @@ def best_of_starts(
     found = [first]
     for k in range(1, settings.starts):
         state = route.init(blocks, jax.random.key(settings.seed + k))
-        state, progress = drive(jittered, blocks, state, look=look)
-        estimates = jax.block_until_ready(jittered.finish(blocks, state))
-        found.append(Start(progress, route.collect(blocks, estimates), route.notes(estimates)))
+        found.append(run_start(route, blocks, state, look))
     best = max(found, key=lambda start: start.objective)
     return best, agreement_of(found)
 

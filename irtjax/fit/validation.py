@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
 

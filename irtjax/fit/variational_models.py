@@ -10,20 +10,13 @@ from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.estimator import StepInfo
-from irtjax.fit.guarded import advance_guarded
 from irtjax.fit.hyperparameters import update_asymptotes
-from irtjax.fit.item_information import by_item, prior_information
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, on_log_scale, step_items
 from irtjax.fit.kernel import Posterior
-from irtjax.fit.marginal_models import (
-    ModelsEstimates,
-    ModelsState,
-    largest_move,
-    start_with_own_posteriors,
-)
+from irtjax.fit.marginal_models import ModelsEstimates, ModelsState
 from irtjax.fit.model_posteriors import ModelPosteriors
-from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
-from irtjax.fit.populations import update_populations
+from irtjax.fit.models_vector import ModelsParameters
+from irtjax.fit.own_posteriors import OwnPosteriors, item_errors
 from irtjax.fit.variational_pass import (
     VariationalPass,
     score_products,
@@ -52,32 +45,16 @@ class VariationalState:
 
 
 @dataclasses.dataclass(frozen=True)
-class VariationalModels:
+class VariationalModels(OwnPosteriors):
     """Expectation-maximisation with normal posteriors of the models.
 
-    Args:
-        n_nodes: Gauss-Hermite nodes of the expectations over a logit.
-        is_correlated: dims may correlate (confirmatory models).
-        is_jittered: start elsewhere, by the key.
-        n_populations: populations of models, each with its own mean and covariance.
-        acceleration: past steps that Anderson acceleration looks at.
+    The settings are those of `OwnPosteriors`; nodes are of Gauss-Hermite, over a logit.
     """
 
     n_nodes: int = 7
-    is_correlated: bool = False
-    is_jittered: bool = False
-    n_populations: int = 1
-    acceleration: int = 5
 
-    name = "marginal-models"
     objective_name = "elbo"
     compiles_soon = False
-    is_empirical = False
-
-    @property
-    def moving(self) -> Moving:
-        """What of the populations is estimated."""
-        return Moving(self.n_populations > 1 or self.is_correlated, False)
 
     @functools.partial(jax.jit, static_argnums=(0, 2, 3))
     def init(
@@ -90,17 +67,7 @@ class VariationalModels:
         is_loading: Float[Array, "items dims"] | None = None,
     ) -> VariationalState:
         """Items from their means and covariances, posteriors after a few passes at these."""
-        state = start_with_own_posteriors(
-            blocks,
-            ItemModel(spec, priors),
-            key,
-            multiplicity,
-            is_loading,
-            is_jittered=self.is_jittered,
-            n_populations=self.n_populations,
-            moving=self.moving,
-            acceleration=self.acceleration,
-        )
+        state = self.first(blocks, spec, priors, key, multiplicity, is_loading)
         dtype = state.start.items.slope.dtype
 
         def renew(_: int, posteriors: Posterior) -> Posterior:
@@ -113,30 +80,20 @@ class VariationalModels:
     def step(self, blocks: Blocks, state: VariationalState) -> tuple[VariationalState, StepInfo]:
         """One pass, one Newton step of the items; accelerated and guarded by the bound."""
         models, model = state.models, state.models.model
-        current = from_vector(model, models.start, models.guarded.current, self.moving)
+        current = self.current(models)
         found, posteriors = self._pass(blocks, models, current, state.posteriors)
         objective = found.bound + jnp.sum(log_prior(model, current.items))
         items = _stepped(model, current.items, found, models.is_loading)
-        populations = current.populations
-        if self.moving.any:
-            populations, items = update_populations(
-                populations, items, found.moments, self.is_correlated
-            )
-        vector = to_vector(model, ModelsParameters(items, populations), self.moving)
-        guarded, fell = advance_guarded(models.guarded, objective, vector, _RELATIVE_DROP)
-        change = largest_move(current.items, items)
-        advanced = dataclasses.replace(models, guarded=guarded)
-        return VariationalState(advanced, posteriors), StepInfo(objective, change, fell)
+        new = self.with_populations(current, items, found.moments)
+        advanced, info = self.advanced(models, current, new, objective, _RELATIVE_DROP)
+        return VariationalState(advanced, posteriors), info
 
     def finish(self, blocks: Blocks, state: VariationalState) -> ModelsEstimates:
         """Estimates with their errors, each item's by the cross-product of its scores."""
-        models, model = state.models, state.models.model
-        parameters = from_vector(model, models.start, models.guarded.plain, self.moving)
+        models, parameters = state.models, self.settled(state.models)
         found, posteriors, products = self._settled(blocks, models, parameters, state.posteriors)
-        information = np.asarray(products, np.float64) + prior_information(model, parameters.items)
-        loading = None if models.is_loading is None else np.asarray(models.is_loading)
-        errors = by_item(model, information, loading)
-        covariance = jnp.asarray(errors, parameters.items.slope.dtype)
+        information = np.asarray(products, np.float64)
+        covariance = item_errors(models, parameters.items, information)
         return ModelsEstimates(
             parameters.items,
             covariance,

@@ -15,7 +15,8 @@ from irtjax.data.blocks import Blocks
 from irtjax.fit.acceleration import empty_history
 from irtjax.fit.driver import Look, Status, all_finite, drive
 from irtjax.fit.item_pass import renew_items
-from irtjax.fit.marginal_items import MarginalItems, State
+from irtjax.fit.items_state import State
+from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.outer import OuterParameters, vector_form
 from irtjax.fit.placing import place_items
 from irtjax.fit.start import free_coordinates, model_accuracy

@@ -43,8 +43,9 @@ _LIBRARY_ERRORS = (
     KeyError,
     EOFError,
     OverflowError,
-    RecursionError,
-    NotImplementedError,
+    # zipfile, on an encrypted archive; NotImplementedError, on a compression it does not know;
+    # RecursionError, of deeply nested JSON.
+    RuntimeError,
     MemoryError,
     tokenize.TokenError,  # NumPy, on a damaged header
     zipfile.BadZipFile,

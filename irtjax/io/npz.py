@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.data.responses import MISSING
+from irtjax.data.checks import MISSING
 from irtjax.errors import InputError
 from irtjax.io.archive import Archive, load_archive
 from irtjax.io.columns import listed

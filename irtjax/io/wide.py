@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from irtjax.data.responses import MISSING
+from irtjax.data.checks import MISSING
 from irtjax.errors import InputError
 from irtjax.io.coded import encode_texts
 from irtjax.io.columns import check_names, listed, roles_found

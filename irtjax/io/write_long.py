@@ -1,6 +1,5 @@
 """Writer of the long table (CSV, Parquet): rows by item and model, a block of items at a time."""
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells, cells_at
+from irtjax.data.responses import ResponseMatrix
 from irtjax.io.parquet_table import MODEL_COLUMNS
 from irtjax.io.write import arrow_table, atomic_path, csv_options, texts_of
 
@@ -109,20 +109,10 @@ def _chunks(matrix: ResponseMatrix) -> Iterator[Cells]:
 
 def _cells_between(matrix: ResponseMatrix, start: int, stop: int) -> Cells:
     if matrix.sparse is not None:
-        taken = slice(*np.searchsorted(matrix.sparse.item_index, [start, stop]))
-        return Cells(*(getattr(matrix.sparse, f.name)[taken] for f in dataclasses.fields(Cells)))
+        return matrix.sparse.taken(slice(*np.searchsorted(matrix.sparse.item_index, [start, stop])))
     assert matrix.dense is not None
-    block = matrix.dense[:, start:stop]
-    item, model = np.nonzero((block >= 0).T)
-    weight = np.ones(len(item), np.float32)
-    if matrix.dense_weight is not None:
-        weight = matrix.dense_weight[model, item + start]
-    return Cells(
-        model.astype(np.int32),
-        (item + start).astype(np.int32),
-        block[model, item].astype(np.float32),
-        weight,
-    )
+    item, model = np.nonzero((matrix.dense[:, start:stop] >= 0).T)
+    return cells_at(matrix.dense, matrix.dense_weight, model, item + start)
 
 
 def _with_empty(cells: Cells, model: np.ndarray, item: np.ndarray) -> Cells:

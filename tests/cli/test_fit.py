@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from irtjax.data.responses import MISSING
+from irtjax.data.checks import MISSING
 from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
 from irtjax.io import read_responses

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.data.simulate import simulate
-from irtjax.io import write_responses
+from irtjax.io import read_responses, write_responses
 from irtjax.model.spec import ModelSpec
 from tests.cli.conftest import N_BENCHMARKS, N_ITEMS
 
@@ -51,10 +51,15 @@ def test_correlated_dims_from_a_file(irtjax, tmp_path):
 
 def test_what_is_refused_leaves_nothing(irtjax, responses, tmp_path):
     pd.DataFrame({"item_id": ["a"], "x": [1]}).to_csv(tmp_path / "short.csv", index=False)
+    ids = [*read_responses(responses).item_ids, "a", "b"]
+    is_odd = np.arange(len(ids)) % 2
+    more = pd.DataFrame({"item_id": ids, "odd": is_odd, "even": 1 - is_odd})
+    more.to_csv(tmp_path / "more.csv", index=False)
     for arguments, message in (
         (("--general",), "--general and --correlated belong to --loadings"),
         (("--loadings", "nowhere.csv"), "neither an item column"),
         (("--loadings", "short.csv"), f"no row for {N_ITEMS} items"),
+        (("--loadings", "more.csv"), "in more.csv have rows for 2 items ('a', 'b') that the data"),
         (("--loadings", "benchmark", "--general", "--correlated"), "uncorrelated with the others"),
         (("--loadings", "benchmark", "--group", "benchmark"), "does not go with loadings"),
         (("--loadings", "benchmark", "--dims", "2"), "loadings have 4 dims, the spec 2"),

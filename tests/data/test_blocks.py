@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from irtjax.data.blocks import make_blocks
-from irtjax.data.responses import MISSING, ResponseMatrix
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 
 
 @st.composite

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 
 from irtjax.data.blocks import make_blocks
+from irtjax.data.cells import Cells
+from irtjax.data.checks import MISSING
 from irtjax.data.lanes import fill_lanes
-from irtjax.data.responses import DENSE_FROM, MISSING, Cells, ResponseMatrix
+from irtjax.data.layout import DENSE_FROM
+from irtjax.data.responses import ResponseMatrix
 
 
 def _matrix(dense, weight=None):

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from benchmarks.problems import problem_w1
-from irtjax.data.responses import Cells, ResponseMatrix
+from irtjax.data.cells import Cells
+from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
 from irtjax.data.splits import holdout
 from irtjax.errors import InputError

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from irtjax.data.responses import Cells
+from irtjax.data.cells import Cells
 from irtjax.evaluate.fold_metrics import (
     FOLD_METRICS,
     ModelSums,

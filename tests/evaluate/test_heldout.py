@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from irtjax.data.responses import Cells
+from irtjax.data.cells import Cells
 from irtjax.data.simulate import simulate
 from irtjax.data.splits import holdout
 from irtjax.errors import InputError, IrtjaxWarning
@@ -105,6 +105,6 @@ def test_a_saved_fit_keeps_its_heldout_part(fitted, tmp_path):
 def test_one_class_of_answers_has_no_auc(fitted, tmp_path):
     result, cells = fitted
     right = cells.response == 1
-    only = Cells(*(getattr(cells, f.name)[right] for f in dataclasses.fields(Cells)))
+    only = cells.taken(right)
     with_heldout(result, only, chosen="right ones").save(tmp_path / "run")
     assert FitResult.load(tmp_path / "run").report["heldout"]["model"]["auc"] is None

@@ -8,7 +8,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from benchmarks.problems import problem_w1
-from irtjax.data.responses import MISSING, ResponseMatrix
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.api import fit
 from irtjax.model.spec import ModelSpec
 from tests.fit.fitting import quiet_fit

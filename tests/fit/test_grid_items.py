@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from irtjax.data.responses import MISSING, ResponseMatrix
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.api import fit
 from irtjax.fit.driver import Look, advance

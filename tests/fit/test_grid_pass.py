@@ -7,7 +7,8 @@ import pytest
 from scipy.special import expit
 
 from irtjax.data.blocks import make_blocks
-from irtjax.data.responses import MISSING, ResponseMatrix
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.frame import FrameChange
 from irtjax.fit.grid_pass import (
     ModelSpread,

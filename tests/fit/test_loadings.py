@@ -145,8 +145,19 @@ BAD = {
     "an item without a group": ("part", "item 'i5' has no value in column 'part'"),
     "no item_id": (table().drop(columns="item_id"), "need a column 'item_id'"),
     "no dims": (table()[["item_id"]], "have no dims"),
-    "an item twice": (pd.concat([table(), table().iloc[:1]]), "have item 'i5' twice"),
-    "an item without a row": (table().iloc[1:], "no row for 1 items .first: 'i5'"),
+    "an item twice": (
+        pd.concat([table(), table().iloc[:1]]),
+        "^the loadings have several rows for 1 item .'i5'.; give each item one row$",
+    ),
+    "an item without a row": (table().iloc[1:], "have no row for 1 item .'i5'.; give each"),
+    "an unknown item": (
+        pd.concat([table(), table().iloc[:1].assign(item_id="i9")]),
+        "^the loadings have rows for 1 item .'i9'. that the data do not have; give each item",
+    ),
+    "a misspelt item": (
+        table().replace("i5", "I5"),
+        "no row for 1 item .'i5'. and rows for 1 item .'I5'. that the data do not have",
+    ),
     "another number": (table(verbal=[1, 1, 0.5, 0, 0, 0]), "item 'i2' has 0.5 in 'verbal'"),
     "nothing": (table(verbal=[1, 1, None, 0, 0, 0]), "item 'i2' has nan in 'verbal'"),
     "a word": (table(verbal=[1, 1, "yes", 0, 0, 0]), "item 'i2' has 'yes' in 'verbal'"),
@@ -185,6 +196,28 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
         with pytest.raises(InputError, match=name) as caught:
             make_loadings(small(), path)
         assert "\n" not in str(caught.value)
+
+
+def test_a_file_must_have_the_items_of_the_data_and_no_others(tmp_path):
+    path = tmp_path / "mask.csv"
+    more = pd.concat([table(), table().assign(item_id=[f"x{k}" for k in range(6)])])
+    more.to_csv(path, index=False)
+    with pytest.raises(InputError) as caught:
+        make_loadings(small(), str(path))
+    assert str(caught.value) == (
+        f"the loadings in {path} have rows for 6 items (first: 'x0', 'x1', 'x2') that the data do "
+        "not have; give each item of the data one row"
+    )
+    pd.concat([table(), table()]).to_csv(path, index=False)
+    with pytest.raises(InputError, match=r"several rows for 6 items \(first: 'i5', 'i4', 'i3'\)"):
+        make_loadings(small(), path)
+
+
+def test_ids_in_a_file_are_taken_as_they_stand(tmp_path):
+    data = ResponseMatrix.from_dense(np.eye(4), item_ids=["NA", "007", "1.0", "nan"])
+    path = tmp_path / "mask.csv"
+    path.write_text("item_id,x,y\nNA,1,0\n007,1,0\nnan,0,1\n1.0,0,1\n")
+    np.testing.assert_array_equal(make_loadings(data, path).mask[:, 0], [1, 1, 0, 0])
 
 
 def test_the_spec_gets_the_dims_of_the_mask():

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from irtjax.data.responses import MISSING, ResponseMatrix
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 from irtjax.data.tables import lsat7
 from irtjax.fit import patterns
 from irtjax.fit.api import fit

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from irtjax.data.responses import MISSING, ResponseMatrix
+from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.api import fit
 from irtjax.model.spec import ModelSpec
 from tests.fit.fitting import quiet_fit

@@ -174,6 +174,25 @@ def test_damaged_numpy_archive(tmp_path, refused):
     assert "cannot read" in refused(path)
 
 
+@pytest.mark.parametrize(
+    "field, value, reason",
+    [
+        (0, 1, "encrypted, password required"),
+        (0, 0x41, "strong encryption"),
+        (2, 97, "compression method is not supported"),
+    ],
+)
+def test_numpy_archive_that_zipfile_cannot_open(tmp_path, refused, field, value, reason):
+    path = tmp_path / "r.npz"
+    np.savez(path, responses=np.eye(3, dtype=np.int8))
+    damaged = bytearray(path.read_bytes())
+    # Flags and compression method stand side by side, in the header of each file and in the list.
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        damaged[damaged.index(mark) + place + field] = value
+    path.write_bytes(damaged)
+    assert reason in refused(path)
+
+
 def test_truncated_gzip(save, refused):
     refused(save(gzip.compress((GOOD * 500).encode())[:-20], "r.csv.gz"))
     refused(save(b"not gzip", "r.csv.gz"))

@@ -1,0 +1,124 @@
+"""What a fit with the items integrated out estimates, with errors, in the canonical frame."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from irtjax.data.blocks import Blocks
+from irtjax.fit.blockwise import pooled
+from irtjax.fit.expected_score import expected_scores
+from irtjax.fit.frame import FrameChange, rescale, standardise
+from irtjax.fit.hyperparameters import ItemDistribution
+from irtjax.fit.item_pass import ItemPosteriors
+from irtjax.fit.item_spread import item_spreads
+from irtjax.fit.items_state import ItemsSettings, State
+from irtjax.fit.rotation import canonical_rotation
+from irtjax.fit.start import model_accuracy
+from irtjax.fit.uncertainty import (
+    AbilityErrors,
+    ability_errors,
+    asymptote_errors,
+    collapse,
+    uncertainty_sums,
+)
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.response import Asymptotes
+
+__all__ = ["Estimates", "canonical_estimates", "canonical_turn", "item_slopes"]
+
+
+@pytree_dataclass
+class Estimates:
+    """What a fit estimates, in the canonical frame; items as in the blocks.
+
+    `item_spread` is what the abilities' errors add to the items' covariances (None where they are
+    not known).
+    """
+
+    ability: Float[Array, "models dims"]
+    ability_errors: AbilityErrors
+    effect: Float[Array, "models groups"] | None
+    effect_variance: Float[Array, ""]
+    expected_score: Float[Array, " models"]
+    items: ItemPosteriors
+    distribution: ItemDistribution
+    asymptotes: Asymptotes | None
+    asymptote_errors: tuple[Float[Array, " groups"], Float[Array, " groups"]] | None
+    item_spread: Float[Array, "blocks pairs items"] | None = None
+
+
+def canonical_estimates(settings: ItemsSettings, blocks: Blocks, state: State) -> Estimates:
+    """Estimates in the canonical frame, with their errors."""
+    # Published abilities have sd 1 themselves; in the loop their second moment is 1.
+    if settings.has_loadings:
+        ability, matrix = rescale(state.outer.ability, state.is_scored, settings.has_general)
+        turn = _signs(item_slopes(blocks, state.items) @ np.asarray(matrix[:-1, :-1]).T)
+    else:
+        ability, matrix = standardise(state.outer.ability, state.is_scored)
+        slope = item_slopes(blocks, state.items) @ np.asarray(matrix[:-1, :-1]).T
+        turn = canonical_turn(slope, ability, model_accuracy(blocks))
+    ability = ability @ turn[:-1, :-1].T
+    return _estimates_at(settings, blocks, state, ability, turn @ matrix)
+
+
+def item_slopes(blocks: Blocks, items: ItemPosteriors) -> np.ndarray:
+    """Slopes of the real items (no padding), on the host, in the order of the blocks."""
+    slope = np.asarray(collapse(items).mean[:, 0, :-1]).transpose(0, 2, 1)
+    return slope[np.asarray(blocks.is_item)]
+
+
+def canonical_turn(
+    slope: np.ndarray, ability: Float[Array, "models dims"], accuracy: Float[Array, " models"]
+) -> np.ndarray:
+    """What turns coordinates into the canonical frame; its block of slopes is a rotation."""
+    size = slope.shape[1] + 1
+    turn = np.eye(size, dtype=accuracy.dtype)
+    turn[:-1, :-1] = canonical_rotation(slope, np.asarray(ability), np.asarray(accuracy)).T
+    return turn
+
+
+def _signs(slope: np.ndarray) -> np.ndarray:
+    """What flips the dims whose slopes are negative in sum: confirmatory dims do not turn."""
+    return np.diag(np.append(np.where(slope.sum(axis=0) < 0, -1, 1), 1)).astype(slope.dtype)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _estimates_at(
+    settings: ItemsSettings,
+    blocks: Blocks,
+    state: State,
+    ability: Float[Array, "models dims"],
+    matrix: Float[Array, "coordinates coordinates"],
+) -> Estimates:
+    """Estimates and errors at the abilities of another frame, which `matrix` leads to."""
+    frame = FrameChange(matrix, jnp.zeros_like(state.outer.distribution.mean[:, 0]))
+    outer = dataclasses.replace(
+        state.outer,
+        ability=ability,
+        distribution=frame.apply_to_distribution(state.outer.distribution),
+    )
+    items = frame.apply_to_items(state.items, blocks.group)
+    context = settings.context(dataclasses.replace(state, outer=outer))
+    known = dataclasses.replace(context, spread=None, effect_spread=None)
+    total, groups = uncertainty_sums(blocks, items, known)
+    asymptotes, errors = outer.asymptotes, None
+    if asymptotes is not None:
+        of_groups = groups if settings.has_distributions else pooled(groups)
+        errors = asymptote_errors(of_groups, asymptotes)
+    of_abilities = ability_errors(total, groups, outer.effect, outer.effect_variance)
+    return Estimates(
+        outer.ability,
+        of_abilities,
+        outer.effect,
+        outer.effect_variance,
+        expected_scores(blocks, items, known),
+        items,
+        outer.distribution,
+        asymptotes,
+        errors,
+        item_spreads(blocks, items, known, of_abilities.covariance),
+    )

@@ -1,0 +1,80 @@
+"""`marginal-items` between its steps: settings, and what continues from one to the next."""
+
+import dataclasses
+
+from jaxtyping import Array, Bool, Float
+
+from irtjax.fit.acceleration import History
+from irtjax.fit.item_pass import ItemPosteriors, PassContext, pass_context
+from irtjax.fit.outer import OuterParameters
+from irtjax.fit.start import free_coordinates
+from irtjax.model.priors import Priors
+from irtjax.model.pytree import pytree_dataclass, static_field
+from irtjax.model.spec import ModelSpec
+
+__all__ = ["ItemsSettings", "State"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ItemsSettings:
+    """Settings of `MarginalItems`.
+
+    Args:
+        has_effects: estimate model x group effects (with more than one group) and one item
+            distribution a group; without, all share one distribution, and groups only serve
+            the clustered errors.
+        has_loadings: confirmatory: groups are of items that load on the same dims, each with an
+            item distribution of its own.
+        has_general: the first dim is a general factor, and the others are its residuals.
+        n_components: normals in each group's item distribution; 1 is the normal distribution.
+        n_nodes: Gauss-Hermite nodes for the expectations over a logit.
+        acceleration: past steps that Anderson acceleration looks at.
+    """
+
+    has_effects: bool = False
+    has_loadings: bool = False
+    has_general: bool = False
+    n_components: int = 1
+    n_nodes: int = 9
+    acceleration: int = 5
+
+    @property
+    def has_distributions(self) -> bool:
+        """Whether each group has an item distribution of its own."""
+        return self.has_effects or self.has_loadings
+
+    def context(self, state: "State") -> PassContext:
+        """The parameters of a state in the form the blocks use."""
+        outer = state.outer
+        return pass_context(
+            outer.ability,
+            outer.effect,
+            outer.distribution,
+            outer.asymptotes,
+            free_coordinates(state.spec),
+            self.n_nodes,
+            outer.ability_covariance,
+            outer.effect_spread,
+        )
+
+
+@pytree_dataclass
+class State:
+    """What continues from step to step.
+
+    `outer` is what the next pass holds fixed: the plain result of the last step, or its
+    extrapolation (`was_extrapolated`), which is given up for `plain` where the bound falls.
+    `previous` is the last one whose bound held, `is_scored` marks models with responses.
+    """
+
+    outer: OuterParameters
+    items: ItemPosteriors
+    plain: OuterParameters
+    previous: OuterParameters
+    history: History
+    was_extrapolated: Bool[Array, ""]
+    bound: Float[Array, ""]
+    is_scored: Bool[Array, " models"]
+    spec: ModelSpec = static_field()
+    priors: Priors = static_field()
+    is_loading: Float[Array, "groups dims"] | None = None
