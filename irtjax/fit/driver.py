@@ -5,7 +5,7 @@ import enum
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,9 @@ from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.estimator import Estimator, StepInfo
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["Look", "Progress", "Status", "Trace", "all_finite", "drive"]
+__all__ = ["Look", "Progress", "Status", "Trace", "all_finite", "drive", "kept"]
+
+_T = TypeVar("_T")
 
 
 class Status(enum.Enum):
@@ -166,13 +168,13 @@ def _steps(
     def one(carry: _Advance) -> _Advance:
         new, info = estimator.step(blocks, carry.state)
         is_finite = all_finite(new, carry.state) & jnp.isfinite(info.objective)
-        # What a step leaves as it was (the same leaf) needs neither a check nor a choice: each is a
-        # program of its own to compile.
-        kept = jax.tree.map(
-            lambda a, b: a if a is b else jnp.where(is_finite, a, b), new, carry.state
-        )
         filled = jax.tree.map(lambda row, value: row.at[carry.n_done].set(value), carry.info, info)
-        return _Advance(kept, filled, carry.n_done + is_finite.astype(jnp.int32), is_finite)
+        return _Advance(
+            kept(is_finite, new, carry.state),
+            filled,
+            carry.n_done + is_finite.astype(jnp.int32),
+            is_finite,
+        )
 
     shapes = jax.eval_shape(lambda: estimator.step(blocks, state)[1])
     empty = jax.tree.map(lambda leaf: jnp.zeros((size,), leaf.dtype), shapes)
@@ -189,6 +191,15 @@ def all_finite(new: Any, old: Any) -> Bool[Array, ""]:
     pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=True)
     found = [_is_valid(a, b) for a, b in pairs if a is not b]
     return functools.reduce(jnp.logical_and, found, jnp.array(True))
+
+
+def kept(is_new: Bool[Array, ""], new: _T, old: _T) -> _T:
+    """The new tree or the old one.
+
+    What a step leaves as it was (the same leaf) needs no choice, nor a check in `all_finite`: each
+    is a program of its own to compile.
+    """
+    return jax.tree.map(lambda a, b: a if a is b else jnp.where(is_new, a, b), new, old)
 
 
 def _is_valid(new: Array, old: Array) -> Bool[Array, ""]:

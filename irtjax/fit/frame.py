@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.fit.hyperparameters import ItemDistribution
 from irtjax.fit.item_pass import ItemPosteriors, prior_group
-from irtjax.fit.packed import pair_index, unpack_index
+from irtjax.fit.packed import pair_index, solve_positive_definite, unpack_index
 from irtjax.model.pytree import pytree_dataclass
 
 __all__ = ["FrameChange", "rescale", "residual_effects", "standardise"]
@@ -164,5 +164,5 @@ def residual_effects(
     gram = design.T @ design
     # A coordinate left out of the design (pinned slopes) has a zero row: its coefficient is 0.
     ridge = 1e-6 * jnp.trace(gram) * jnp.eye(gram.shape[0], dtype=gram.dtype)
-    coefficients = jnp.linalg.solve(gram + ridge, design.T @ (weight * effect))
+    coefficients = solve_positive_definite(gram + ridge, design.T @ (weight * effect))
     return weight * effect - design @ coefficients, coefficients.T

@@ -18,6 +18,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from irtjax.data.blocks import Blocks
@@ -182,7 +183,7 @@ class GridItems:
             effect, shift = residual_effects(design, effect, state.is_scored)
         change = FrameChange(matrix, shift)
         slope = item_slopes(blocks, self._posteriors(blocks, state, change))
-        turn = canonical_turn(slope, ability, model_accuracy(blocks))
+        turn = canonical_turn(slope, np.asarray(ability), np.asarray(model_accuracy(blocks)))
         change = FrameChange(jnp.asarray(turn), jnp.zeros_like(shift)).after(change)
         return self._estimates(blocks, state, ability @ turn[:-1, :-1].T, effect, change)
 

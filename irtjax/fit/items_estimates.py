@@ -53,31 +53,47 @@ class Estimates:
 
 def canonical_estimates(settings: ItemsSettings, blocks: Blocks, state: State) -> Estimates:
     """Estimates in the canonical frame, with their errors."""
-    # Published abilities have sd 1 themselves; in the loop their second moment is 1.
+    slope, ability, matrix = (np.asarray(leaf) for leaf in _standardised(settings, state))
+    slope = slope[np.asarray(blocks.is_item)]
+    if settings.has_loadings:
+        turn = _signs(slope)
+    else:
+        turn = canonical_turn(slope, ability, np.asarray(model_accuracy(blocks)))
+    return _estimates_at(settings, blocks, state, ability @ turn[:-1, :-1].T, turn @ matrix)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _standardised(
+    settings: ItemsSettings, state: State
+) -> tuple[
+    Float[Array, "blocks items dims"],
+    Float[Array, "models dims"],
+    Float[Array, "coordinates coordinates"],
+]:
+    """Slopes and abilities of sd 1 (in the loop their second moment is), and what leads there."""
     if settings.has_loadings:
         ability, matrix = rescale(state.outer.ability, state.is_scored, settings.has_general)
-        turn = _signs(item_slopes(blocks, state.items) @ np.asarray(matrix[:-1, :-1]).T)
     else:
         ability, matrix = standardise(state.outer.ability, state.is_scored)
-        slope = item_slopes(blocks, state.items) @ np.asarray(matrix[:-1, :-1]).T
-        turn = canonical_turn(slope, ability, model_accuracy(blocks))
-    ability = ability @ turn[:-1, :-1].T
-    return _estimates_at(settings, blocks, state, ability, turn @ matrix)
+    slope = _block_slopes(state.items) @ matrix[:-1, :-1].T
+    return slope, ability, matrix
 
 
 def item_slopes(blocks: Blocks, items: ItemPosteriors) -> np.ndarray:
     """Slopes of the real items (no padding), on the host, in the order of the blocks."""
-    slope = np.asarray(collapse(items).mean[:, 0, :-1]).transpose(0, 2, 1)
-    return slope[np.asarray(blocks.is_item)]
+    return np.asarray(_block_slopes(items))[np.asarray(blocks.is_item)]
 
 
-def canonical_turn(
-    slope: np.ndarray, ability: Float[Array, "models dims"], accuracy: Float[Array, " models"]
-) -> np.ndarray:
+@jax.jit
+def _block_slopes(items: ItemPosteriors) -> Float[Array, "blocks items dims"]:
+    return collapse(items).mean[:, 0, :-1].transpose(0, 2, 1)
+
+
+def canonical_turn(slope: np.ndarray, ability: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
     """What turns coordinates into the canonical frame; its block of slopes is a rotation."""
     size = slope.shape[1] + 1
     turn = np.eye(size, dtype=accuracy.dtype)
-    turn[:-1, :-1] = canonical_rotation(slope, np.asarray(ability), np.asarray(accuracy)).T
+    turn[:-1, :-1] = canonical_rotation(slope, ability, accuracy).T
     return turn
 
 

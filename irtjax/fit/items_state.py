@@ -4,15 +4,15 @@ import dataclasses
 
 from jaxtyping import Array, Bool, Float
 
-from irtjax.fit.acceleration import History
+from irtjax.fit.guarded import Guarded, start_guarded
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, pass_context
-from irtjax.fit.outer import OuterParameters
+from irtjax.fit.outer import OuterParameters, vector_form
 from irtjax.fit.start import free_coordinates
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["ItemsSettings", "State"]
+__all__ = ["ItemsSettings", "State", "start_state"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,19 +62,30 @@ class ItemsSettings:
 class State:
     """What continues from step to step.
 
-    `outer` is what the next pass holds fixed: the plain result of the last step, or its
-    extrapolation (`was_extrapolated`), which is given up for `plain` where the bound falls.
-    `previous` is the last one whose bound held, `is_scored` marks models with responses.
+    `outer` is what the next pass holds fixed, and `guarded` has it as a vector (but for the
+    variances of posteriors, which follow from a pass), with what to go back to where the bound
+    falls. `is_scored` marks models with responses.
     """
 
     outer: OuterParameters
     items: ItemPosteriors
-    plain: OuterParameters
-    previous: OuterParameters
-    history: History
-    was_extrapolated: Bool[Array, ""]
-    bound: Float[Array, ""]
+    guarded: Guarded
     is_scored: Bool[Array, " models"]
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
     is_loading: Float[Array, "groups dims"] | None = None
+
+
+def start_state(
+    settings: ItemsSettings,
+    outer: OuterParameters,
+    items: ItemPosteriors,
+    is_scored: Bool[Array, " models"],
+    spec: ModelSpec,
+    priors: Priors,
+    is_loading: Float[Array, "groups dims"] | None,
+) -> State:
+    """A state without a past."""
+    vector, _ = vector_form(outer, free_coordinates(spec))
+    guarded = start_guarded(vector, settings.acceleration)
+    return State(outer, items, guarded, is_scored, spec, priors, is_loading)

@@ -2,21 +2,20 @@
 
 import dataclasses
 import functools
-from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
-from irtjax.fit.acceleration import empty_history, extrapolate
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.frame import FrameChange
+from irtjax.fit.guarded import advance_guarded
 from irtjax.fit.hyperparameters import asymptotes_log_prior, loading_distribution
-from irtjax.fit.item_pass import ItemPosteriors, PassResult, renew_items
+from irtjax.fit.item_pass import PassResult, renew_items
 from irtjax.fit.items_estimates import Estimates, canonical_estimates
 from irtjax.fit.items_move import move_outer
-from irtjax.fit.items_state import ItemsSettings, State
+from irtjax.fit.items_state import ItemsSettings, State, start_state
 from irtjax.fit.models_step import models_log_prior
 from irtjax.fit.outer import OuterParameters, vector_form
 from irtjax.fit.start import (
@@ -31,8 +30,6 @@ from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 
 __all__ = ["MarginalItems"]
-
-_T = TypeVar("_T")
 
 # A step counts as lowering the bound when it does so by more than this share: the hyperpriors of
 # the groups' distributions are not in the bound (their pooled moments move with it), and where it
@@ -88,68 +85,25 @@ class MarginalItems(ItemsSettings):
             distribution,
             start_asymptotes(spec, priors, n_groups, dtype),
         )
-        size = vector_form(outer, free_coordinates(spec))[0].shape[0]
-        return State(
-            outer,
-            items,
-            plain=outer,
-            previous=outer,
-            history=empty_history(size, self.acceleration, dtype),
-            was_extrapolated=jnp.array(False),
-            bound=jnp.asarray(-jnp.inf, dtype),
-            is_scored=is_scored,
-            spec=spec,
-            priors=priors,
-            is_loading=is_loading,
-        )
+        return start_state(self, outer, items, is_scored, spec, priors, is_loading)
 
     def step(self, blocks: Blocks, state: State) -> tuple[State, StepInfo]:
         """Renew the items, then the models and the hyperparameters; keep the bound rising.
 
         Where the bound fell, the extrapolated parameters are given up for the plain ones, or, if
-        they were plain, halved towards the previous ones.
+        they were plain, halved towards the previous ones; the items stay in the old frame.
         """
         result, items = renew_items(blocks, state.items, self.context(state))
         bound = result.bound + _log_prior(state.outer, result, state.priors)
-        fell = bound < state.bound - _RELATIVE_DROP * jnp.abs(bound)
-        risen, frame = self._risen(state, result, items, bound)
-        halved = jax.tree.map(lambda a, b: (a + b) / 2, state.previous, state.outer)
-        retreat = _choose(state.was_extrapolated, state.plain, halved)
-        fallen = dataclasses.replace(
-            state,
-            outer=retreat,
-            items=items,
-            plain=retreat,
-            history=jax.tree.map(jnp.zeros_like, state.history),
-            was_extrapolated=jnp.array(False),
-        )
-        new = _choose(fell, fallen, risen)
-        frame = _choose(fell, frame.identity(), frame)
-        new = dataclasses.replace(new, items=frame.apply_to_items(items, blocks.group))
-        change = jnp.max(jnp.abs(new.outer.ability - state.outer.ability))
-        return new, StepInfo(bound, change, fell)
-
-    def _risen(
-        self, state: State, result: PassResult, items: ItemPosteriors, bound: Float[Array, ""]
-    ) -> tuple[State, FrameChange]:
-        """The next state when the bound did not fall (items still in the old frame)."""
         moved, frame = self.move(state, result)
-        is_free = free_coordinates(state.spec)
-        old, _ = vector_form(state.outer, is_free)
-        plain, back = vector_form(moved, is_free)
-        vector, was_extrapolated, history = extrapolate(state.history, old, plain)
-        outer = _choose(was_extrapolated, back(vector), moved)
-        new = dataclasses.replace(
-            state,
-            outer=outer,
-            items=items,
-            plain=moved,
-            previous=state.outer,
-            history=history,
-            was_extrapolated=was_extrapolated,
-            bound=bound,
-        )
-        return new, frame
+        plain, back = vector_form(moved, free_coordinates(state.spec))
+        guarded, fell = advance_guarded(state.guarded, bound, plain, _RELATIVE_DROP)
+        outer = back(guarded.current)
+        frame = jax.tree.map(lambda a, b: jnp.where(fell, a, b), frame.identity(), frame)
+        items = frame.apply_to_items(items, blocks.group)
+        change = jnp.max(jnp.abs(outer.ability - state.outer.ability))
+        new = dataclasses.replace(state, outer=outer, items=items, guarded=guarded)
+        return new, StepInfo(bound, change, fell)
 
     def finish(self, blocks: Blocks, state: State) -> Estimates:
         """Estimates in the canonical frame, with their errors."""
@@ -174,7 +128,3 @@ def _log_prior(outer: OuterParameters, result: PassResult, priors: Priors) -> Fl
     )
     total -= 0.5 * priors.trace_penalty * jnp.sum(result.moments.count * trace)
     return total + asymptotes_log_prior(outer.asymptotes, priors)
-
-
-def _choose(condition: Bool[Array, ""], yes: _T, no: _T) -> _T:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

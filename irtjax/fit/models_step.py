@@ -6,7 +6,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from irtjax.fit.kernel import EffectStatistics, ModelStatistics
-from irtjax.fit.packed import pair_index, positive_definite_inverse, unpack
+from irtjax.fit.packed import (
+    pair_index,
+    positive_definite_inverse,
+    solve_positive_definite,
+    unpack,
+)
 from irtjax.model.priors import Priors
 
 __all__ = [
@@ -100,7 +105,7 @@ def step_models(
     if effect is not None and result.effects is not None and coupling is not None:
         effect_score = result.effects.score - effect.T / effect_variance
         score = score - jnp.einsum("gki,gi->ik", coupling, effect_score)
-    step = jnp.linalg.solve(information, score[..., None])[..., 0]
+    step = solve_positive_definite(information, score[..., None])[..., 0]
     length = jnp.sqrt(jnp.sum(step**2, axis=1, keepdims=True))
     step = step * (_LONGEST_STEP / jnp.maximum(length, _LONGEST_STEP))
     if effect is None or result.effects is None:

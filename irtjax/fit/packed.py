@@ -17,6 +17,7 @@ __all__ = [
     "positive_definite_solve",
     "products",
     "quadratic",
+    "solve_positive_definite",
     "unpack",
     "unpack_index",
 ]
@@ -90,12 +91,19 @@ def positive_definite_inverse(
 def positive_definite_solve(
     packed: Float[Array, "pairs batch"], size: int, right: Float[Array, "size batch"]
 ) -> Float[Array, "size batch"]:
-    """`A^-1 b` of each matrix by Cholesky factors: LAPACK's, which compile at once at any size.
+    """`A^-1 b` of each matrix, as `solve_positive_definite`."""
+    full = unpack(packed, size).transpose(2, 0, 1)
+    return solve_positive_definite(full, right.T[..., None])[..., 0].T
 
-    Where a matrix is not positive definite in its rounding, `b` over the diagonal.
+
+def solve_positive_definite(
+    full: Float[Array, "... size size"], right: Float[Array, "... size columns"]
+) -> Float[Array, "... size columns"]:
+    """`A^-1 B` of each matrix by Cholesky factors: LAPACK's, which compile at once at any size.
+
+    Where a matrix is not positive definite in its rounding, B over the diagonal.
     """
-    full = unpack(packed, size)
-    factor = jnp.linalg.cholesky(full.transpose(2, 0, 1))
-    solved = cho_solve((factor, True), right.T[..., None])[..., 0].T
-    along = right / jnp.maximum(jnp.diagonal(full).T, jnp.finfo(right.dtype).tiny)
+    solved = cho_solve((jnp.linalg.cholesky(full), True), right)
+    diagonal = jnp.diagonal(full, axis1=-2, axis2=-1)[..., None]
+    along = right / jnp.maximum(diagonal, jnp.finfo(right.dtype).tiny)
     return jnp.where(jnp.isfinite(solved), solved, along)

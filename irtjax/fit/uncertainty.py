@@ -27,7 +27,13 @@ from irtjax.fit.kernel import (
     expected_cells,
     logit_moments,
 )
-from irtjax.fit.packed import pair_index, products, unpack, unpack_index
+from irtjax.fit.packed import (
+    pair_index,
+    products,
+    solve_positive_definite,
+    unpack,
+    unpack_index,
+)
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import Asymptotes, CellDerivatives
 
@@ -186,7 +192,7 @@ def ability_errors(
         information -= jnp.einsum("gki,gli->ikl", coupling, groups.effects.cross)
         effect_score = groups.effects.score - effect.T / effect_variance
         score = score - coupling * effect_score[:, None]
-    inverse = jnp.linalg.inv(information)
+    inverse = solve_positive_definite(information, jnp.broadcast_to(identity, information.shape))
     covariance = inverse + inverse @ sums.spread @ inverse
     meat = jnp.einsum("gki,gli->ikl", score, score)
     share = jnp.maximum(groups.information, 0)

@@ -12,12 +12,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.data.blocks import Blocks
-from irtjax.fit.acceleration import empty_history
-from irtjax.fit.driver import Look, Status, all_finite, drive
+from irtjax.fit.driver import Look, Status, all_finite, drive, kept
 from irtjax.fit.item_pass import renew_items
-from irtjax.fit.items_state import State
+from irtjax.fit.items_state import State, start_state
 from irtjax.fit.marginal_items import MarginalItems
-from irtjax.fit.outer import OuterParameters, vector_form
+from irtjax.fit.outer import OuterParameters
 from irtjax.fit.placing import place_items
 from irtjax.fit.start import free_coordinates, model_accuracy
 from irtjax.model.pytree import pytree_dataclass
@@ -80,7 +79,7 @@ def refit(
     """
     coarse = dataclasses.replace(estimator, n_nodes=(estimator.n_nodes + 1) // 2)
     start = warm_state(coarse, blocks, full)
-    unknown = jnp.full((4,), jnp.inf, start.bound.dtype)
+    unknown = jnp.full((4,), jnp.inf, start.outer.ability.dtype)
     settling = _Settling(start, unknown, jnp.zeros((), jnp.int32), jnp.array(True))
     settling = _settle(coarse, blocks, settling, min(max_steps, _COARSE_STEPS))
     settling = _settle(estimator, blocks, settling, min(max_steps, _CHEAP_STEPS))
@@ -88,7 +87,7 @@ def refit(
     if bool(settling.is_settled):
         return settling.state, Status.converged, n_steps
     look = Look(max_steps=max_steps - n_steps)
-    state, progress = drive(estimator, blocks, settling.state, look=look)
+    state, progress = drive(estimator, blocks, _without_past(estimator, settling.state), look=look)
     return state, progress.status or Status.max_steps, n_steps + progress.n_steps
 
 
@@ -101,17 +100,21 @@ def warm_state(estimator: MarginalItems, blocks: Blocks, full: State) -> State:
     items = place_items(
         blocks, outer, is_free=is_free, n_nodes=estimator.n_nodes, most_passes=_ITEM_PASSES
     )
-    size = vector_form(outer, is_free)[0].shape[0]
-    return dataclasses.replace(
-        full,
-        outer=outer,
-        items=items,
-        plain=outer,
-        previous=outer,
-        history=empty_history(size, estimator.acceleration, outer.ability.dtype),
-        was_extrapolated=jnp.array(False),
-        bound=jnp.full_like(full.bound, -jnp.inf),
-        is_scored=is_scored,
+    return _without_past(
+        estimator, dataclasses.replace(full, outer=outer, items=items, is_scored=is_scored)
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _without_past(estimator: MarginalItems, state: State) -> State:
+    return start_state(
+        estimator,
+        state.outer,
+        state.items,
+        state.is_scored,
+        state.spec,
+        state.priors,
+        state.is_loading,
     )
 
 
@@ -127,9 +130,8 @@ def _settle(
     def one(now: _Settling) -> _Settling:
         new, change = _cheap_step(estimator, blocks, now.state)
         is_finite = all_finite(new, now.state)
-        kept = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, now.state)
         moves = jnp.concatenate([change[None], now.moves[:-1]])
-        return _Settling(kept, moves, now.n_steps + 1, is_finite)
+        return _Settling(kept(is_finite, new, now.state), moves, now.n_steps + 1, is_finite)
 
     return jax.lax.while_loop(more, one, start)
 
@@ -144,8 +146,7 @@ def _cheap_step(
     moved, frame = estimator.move(state, result)
     change = jnp.max(jnp.abs(moved.ability - state.outer.ability))
     items = frame.apply_to_items(items, blocks.group)
-    new = dataclasses.replace(state, outer=moved, items=items, plain=moved, previous=moved)
-    return new, change
+    return dataclasses.replace(state, outer=moved, items=items), change
 
 
 def _without_unseen(outer: OuterParameters, is_scored: Bool[Array, " models"]) -> OuterParameters:
