@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from irtjax.io import read_responses, write_responses
     from irtjax.model.priors import Priors
     from irtjax.model.spec import ModelSpec
+    from irtjax.nets.settings import Network
 
 __version__ = importlib.metadata.version("irtjax")
 
@@ -40,6 +41,7 @@ __all__ = [
     "InputError",
     "IrtjaxWarning",
     "ModelSpec",
+    "Network",
     "Priors",
     "ResponseMatrix",
     "cross_validate",
@@ -64,6 +66,7 @@ _HOMES = {
     "InputError": "irtjax.errors",
     "IrtjaxWarning": "irtjax.errors",
     "ModelSpec": "irtjax.model.spec",
+    "Network": "irtjax.nets.settings",
     "Priors": "irtjax.model.priors",
     "ResponseMatrix": "irtjax.data.responses",
     "cross_validate": "irtjax.evaluate.crossval",
@@ -100,3 +103,9 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+
+# The nets live above `fit`, which knows them by these names only. Imported here, where the folder
+# `fit` no longer takes the function's place.
+_registry = importlib.import_module("irtjax.fit.registry")
+_registry.register_estimator("psn", "irtjax.nets.route:PsnRoute")
+_registry.register_estimator("deep-irt", "irtjax.nets.route:DeepIrtRoute")

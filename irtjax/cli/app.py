@@ -13,6 +13,7 @@ from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
 from irtjax.cli.fit import fit
 from irtjax.cli.predict import predict
+from irtjax.cli.quality import quality
 from irtjax.cli.simulate import simulate
 from irtjax.errors import InputError
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, simulate, demo):
+for command in (fit, predict, quality, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 

@@ -43,6 +43,7 @@ def fit(
     general: bool = False,
     correlated: bool = False,
     priors: Priors | None = None,
+    network: Any = None,
     seed: int = 0,
     max_steps: int = 1000,
     checkpoints: Checkpoints | None = None,
@@ -62,7 +63,9 @@ def fit(
             `marginal-models` (models are integrated out: many models, few items; the textbooks'
             marginal maximum likelihood), `joint-map` (nothing is integrated out: each side at its
             mode given the other; quick, errors conditional; with `Priors.off()` joint maximum
-            likelihood), or `auto`, which picks one of the first two by shape and says so.
+            likelihood), `psn` (pseudo-Siamese networks put out the parameters of both sides;
+            trained by minibatches, stopped by responses kept for validation), `deep-irt` (the same
+            for the 1PL, deeper), or `auto`, which picks one of the first two by shape and says so.
         item_distribution: `normal`, or for better held-out predictions with few models `mixture`
             (of `components` normals, for as many times the work) or `empirical` (estimated weights
             on a grid of slopes and intercepts, up to 3 dims).
@@ -83,6 +86,7 @@ def fit(
         correlated: with loadings, dims may correlate in `marginal-models`; in `marginal-items`
             abilities are estimated one by one, and correlate as they do.
         priors: hyperparameters of the priors.
+        network: `irtjax.Network`: towers and training of `psn` and `deep-irt`.
         seed: of what is random (the start, above 512 models).
         max_steps: most steps.
         checkpoints: where to save the state on the way, and whether to resume from there.
@@ -119,6 +123,7 @@ def fit(
         general=general,
         correlated=correlated,
         priors=priors or Priors(),
+        network=network,
         seed=seed,
         max_steps=max_steps,
     )

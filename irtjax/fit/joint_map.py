@@ -19,7 +19,13 @@ from irtjax.model.priors import LogNormal, Normal, Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["JointEstimates", "JointMap", "JointState", "joint_priors"]
+__all__ = [
+    "JointEstimates",
+    "JointMap",
+    "JointState",
+    "conditional_estimates",
+    "joint_priors",
+]
 
 # Newton steps of the items a pass: the second halves what the first overshot.
 _ITEM_STEPS = 2
@@ -144,21 +150,36 @@ class JointMap:
     def finish(self, blocks: Blocks, state: JointState) -> JointEstimates:
         """Items at their modes given the last abilities, and the errors of both sides."""
         ability = self._abilities(state, state.guarded.plain)
-        found, expected, errors = item_errors(
-            blocks, state.items, ability, state.model, _LAST_ITEM_STEPS
+        return conditional_estimates(
+            blocks, state.items, ability, state.model, state.is_scored, n_steps=_LAST_ITEM_STEPS
         )
-        information = _information(found, ability)
-        unit = jnp.broadcast_to(jnp.eye(state.spec.dims, dtype=ability.dtype), information.shape)
-        covariance = jnp.linalg.solve(information, unit)
-        # Published abilities have mean 0 and sd 1 over all models with responses.
-        published, matrix = standardise(ability, state.is_scored, ability)
-        frame = FrameChange(matrix, jnp.zeros_like(matrix[:1]))
-        return JointEstimates(
-            published,
-            frame.apply_to_covariance(covariance),
-            expected / blocks.n_items.astype(expected.dtype),
-            *_in_frame(errors, matrix),
-        )
+
+
+def conditional_estimates(
+    blocks: Blocks,
+    items: ItemParameters,
+    ability: Float[Array, "models dims"],
+    model: ItemModel,
+    is_scored: Bool[Array, " models"],
+    *,
+    n_steps: int,
+) -> JointEstimates:
+    """Items after so many Newton steps given the abilities, and the errors of both sides.
+
+    Abilities are published with mean 0 and sd 1 over all models that are scored.
+    """
+    found, expected, errors = item_errors(blocks, items, ability, model, n_steps)
+    information = _information(found, ability)
+    unit = jnp.broadcast_to(jnp.eye(model.spec.dims, dtype=ability.dtype), information.shape)
+    covariance = jnp.linalg.solve(information, unit)
+    published, matrix = standardise(ability, is_scored, ability)
+    frame = FrameChange(matrix, jnp.zeros_like(matrix[:1]))
+    return JointEstimates(
+        published,
+        frame.apply_to_covariance(covariance),
+        expected / blocks.n_items.astype(expected.dtype),
+        *_in_frame(errors, matrix),
+    )
 
 
 def _information(

@@ -12,6 +12,7 @@ from irtjax.fit.estimator import Estimator
 from irtjax.fit.items_route import ItemsRoute
 from irtjax.fit.joint_route import JointRoute
 from irtjax.fit.models_route import MOST_RESPONSES, ModelsRoute, most_responses
+from irtjax.fit.registry import registered_route
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
@@ -71,7 +72,8 @@ def choose_route(
     if name == "auto":
         name, reason = _automatic(data, spec, settings)
         reason = f"auto: {reason}"
-    return _ROUTES[name](data, spec, priors, settings), reason
+    route = _ROUTES[name] if name in _ROUTES else registered_route(name)
+    return route(data, spec, priors, settings), reason
 
 
 def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError
 from irtjax.fit.loadings import Loadings
+from irtjax.fit.registry import registered_estimators
 
 __all__ = [
     "ABILITY_DISTRIBUTIONS",
@@ -42,9 +43,10 @@ class FitSettings:
     max_steps: int = 1000
     loadings: Loadings | None = None
     is_correlated: bool = False
+    network: Any = None
 
     def __post_init__(self) -> None:
-        _check_known("estimator", self.estimator, ESTIMATORS)
+        _check_known("estimator", self.estimator, ESTIMATORS + registered_estimators())
         _check_known("item distribution", self.item_distribution, ITEM_DISTRIBUTIONS)
         _check_known("ability distribution", self.ability_distribution, ABILITY_DISTRIBUTIONS)
         _check_known("quadrature", self.quadrature, QUADRATURES)
@@ -66,15 +68,20 @@ class FitSettings:
             raise InputError(
                 f"{for_items} integrates the items out and {for_models} the models; choose one"
             )
-        if self.estimator == "joint-map" and self.nodes is not None:
-            raise InputError("joint-map integrates nothing out and so has no nodes")
+        if self.nodes is not None and self.estimator in ("joint-map", *registered_estimators()):
+            raise InputError(f"{self.estimator} integrates nothing out and so has no nodes")
+        if self.network is not None and self.estimator not in registered_estimators():
+            raise InputError(
+                f"network settings belong to estimator {' or '.join(registered_estimators())}, not "
+                f"{self.estimator}"
+            )
         for needed, owner in ((for_items, "marginal-items"), (for_models, "marginal-models")):
             if needed and self.estimator not in ("auto", owner):
                 raise InputError(f"{needed} does not go with estimator {self.estimator}")
 
     def arguments(self) -> dict[str, Any]:
         """As arguments of `irtjax.fit`, but for the loadings."""
-        own = ("loadings", "is_correlated")
+        own = ("loadings", "is_correlated", "network")
         names = (field.name for field in dataclasses.fields(self))
         return {name: getattr(self, name) for name in names if name not in own}
 
@@ -102,7 +109,10 @@ class FitSettings:
         for name, is_used in (
             (f"group {self.group!r}", self.group is not None),
             (f"item distribution {self.item_distribution}", self.item_distribution != "normal"),
-            ("estimator joint-map", self.estimator == "joint-map"),
+            (
+                f"estimator {self.estimator}",
+                self.estimator in ("joint-map", *registered_estimators()),
+            ),
         ):
             if is_used:
                 raise InputError(f"{name} does not go with loadings; drop one of them")

@@ -1,0 +1,78 @@
+"""`irtjax quality`: six indicators of every item, and the ranks of benchmarks by them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from irtjax.cli import options
+from irtjax.cli.console import console, lines, show_table
+from irtjax.cli.output_file import check_output_file
+from irtjax.cli.tables import plain_table
+from irtjax.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+__all__ = ["quality"]
+
+
+def quality(
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", show_default=False, help="CSV file to write.")
+    ],
+    by: Annotated[
+        str,
+        typer.Option(metavar="COLUMN", help="Item column whose values are compared."),
+    ] = "benchmark",
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Judge items and benchmarks as PSN-IRT does: difficulty, discrimination, asymptotes, headroom.
+
+    Example: irtjax quality run --out quality.csv
+
+    Writes a row an item, and with more than one value of COLUMN FILE's name with the column's at
+    the end: means and ranks by value, the best first.
+    """
+    check_output_file(out, [".csv"], force=force)
+    ranked_path = out.with_name(f"{out.stem}-{by}.csv")
+    check_output_file(ranked_path, [".csv"], force=force)
+    from irtjax.audit.quality import item_quality, ranked_means
+    from irtjax.fit.result import FitResult
+    from irtjax.io import write_table
+
+    fit = FitResult.load(run)
+    metadata = fit.data.item_metadata
+    if by not in metadata and by != "benchmark":
+        known = ", ".join(metadata.columns) or "none"
+        raise InputError(f"items have no column {by!r}; their columns: {known}")
+    items, output = item_quality(fit), console(quiet=quiet)
+    ranked = ranked_means(items, metadata[by]) if by in metadata else None
+    write_table(items, out)
+    written = [f"{out}: {len(items):,} items"]
+    if ranked is not None:
+        write_table(ranked, ranked_path)
+        written.append(f"{ranked_path}: {len(ranked):,} values of {by}")
+        _show(ranked, by, output)
+    lines(output, "Files", *written)
+
+
+def _show(ranked: "pd.DataFrame", by: str, output: "Console") -> None:
+    """Means by value with each rank beside it, the best total first."""
+    names = [name.removesuffix("_rank") for name in ranked if name.endswith("_rank")]
+    names.remove("total")
+    table = plain_table([by], ["items", *names, "total rank"])
+    for row in ranked.to_dict("records"):
+        cells = [f"{_short(row[name])} ({row[f'{name}_rank']})" for name in names]
+        table.add_row(str(row[by]), f"{row['n_items']:,}", *cells, str(row["total_rank"]))
+    show_table(output, f"Means by {by} (rank); the total leaves difficulty out", table)
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"

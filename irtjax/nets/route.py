@@ -1,0 +1,83 @@
+"""`psn` and `deep-irt` around the loop: cells to train on, blocks for the errors."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from irtjax.data.blocks import make_blocks
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.fit.joint_map import JointEstimates, joint_priors
+from irtjax.fit.joint_route import JointRoute
+from irtjax.fit.settings import FitSettings
+from irtjax.model.priors import Priors
+from irtjax.model.spec import ModelSpec
+from irtjax.nets.cells import NetBlocks, cell_table, split_cells
+from irtjax.nets.psn import Psn, PsnState
+from irtjax.nets.settings import Network
+from irtjax.parallel import BLOCKED, REPLICATED, place
+
+__all__ = ["DeepIrtRoute", "PsnRoute"]
+
+
+class PsnRoute(JointRoute):
+    """Towers of any family and number of dims."""
+
+    name = "psn"
+
+    def __init__(
+        self, data: ResponseMatrix, spec: ModelSpec, priors: Priors, settings: FitSettings
+    ) -> None:
+        if data.n_responses < 2:
+            raise InputError("networks need at least 2 responses: one to train on, one to stop by")
+        self.data, self.spec, self.priors = data, spec, joint_priors(priors, spec)
+        self.seed = settings.seed
+        self.estimator = Psn(self.network_of(settings), self.name)
+
+    def network_of(self, settings: FitSettings) -> Network:
+        """The network asked for."""
+        return settings.network or Network()
+
+    def lay_out(self, mesh: Mesh) -> NetBlocks:
+        """Training and validation cells, and blocks of all items, on the devices."""
+        blocks, self.layout = make_blocks(self.data, n_shards=mesh.size)
+        train, validation = split_cells(
+            self.data.cells(), self.estimator.network.validation, self.seed
+        )
+        count = np.bincount(train.item_index, weights=train.weight, minlength=self.data.n_items)
+        share = np.where(count > 0, 1 / np.maximum(count, 1e-9), 0)
+        order = self.layout.to_blocks(np.arange(self.data.n_items, dtype=np.int32))
+        dtype = jnp.zeros(()).dtype
+        tables = (cell_table(train), cell_table(validation), None, None, jnp.asarray(share, dtype))
+        return NetBlocks(
+            *place(tables, mesh, REPLICATED),
+            place(blocks, mesh, BLOCKED),
+            place(jnp.asarray(order), mesh, BLOCKED),
+        )
+
+    def notes(self, estimates: JointEstimates) -> dict[str, Any]:
+        """As for `joint-map`, and the network."""
+        return super().notes(estimates) | {
+            "network": dataclasses.asdict(self.estimator.network),
+        }
+
+
+class DeepIrtRoute(PsnRoute):
+    """Deep-IRT (Yeung 2019): the 1PL with deeper towers."""
+
+    name = "deep-irt"
+
+    def __init__(
+        self, data: ResponseMatrix, spec: ModelSpec, priors: Priors, settings: FitSettings
+    ) -> None:
+        if spec.family not in ("1pl", "2pl") or spec.dims != 1:
+            raise InputError(f"deep-irt is a 1pl with one dim; drop the family {spec.family}")
+        super().__init__(data, ModelSpec("1pl"), priors, settings)
+
+    def network_of(self, settings: FitSettings) -> Network:
+        """The network asked for; two more layers without."""
+        return settings.network or Network(layers=3)

@@ -1,0 +1,94 @@
+"""Towers of a pseudo-Siamese network: from an id, and features, to the parameters of one side.
+
+PSN-IRT (Zhou et al. 2026) puts a one-hot id through a linear layer: a row lookup. Both towers are
+alike in shape and share no weights; what they put out goes through the one response function.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float
+
+from irtjax.fit.item_step import ItemParameters
+from irtjax.model.response import Asymptotes
+from irtjax.model.spec import ModelSpec
+from irtjax.nets.settings import Network
+
+__all__ = ["Tower", "TowerShape", "item_parameters", "item_width", "tower"]
+
+# Embedding rows start this small, as the one-hot layer of a network with thousands of ids does.
+_FIRST_EMBEDDING = 0.01
+# Scales of the asymptotes start where guessing is .1 and feasibility .95: half of each would leave
+# no slope to learn from.
+_FIRST_LOWER, _FIRST_UPPER = -2.2, 2.8
+
+
+@dataclasses.dataclass(frozen=True)
+class TowerShape:
+    """Numbers that make a tower (static): ids, features, and what it puts out."""
+
+    n_ids: int
+    n_features: int
+    n_out: int
+    embedding: int
+    hidden: int
+    layers: int
+
+
+class Tower(nnx.Module):
+    """Embedding of the id and linear map of the features, then hidden layers with ReLU."""
+
+    def __init__(self, shape: TowerShape, rngs: nnx.Rngs) -> None:
+        if shape.n_features:
+            self.features = nnx.Linear(shape.n_features, shape.embedding, rngs=rngs)
+        else:
+            self.bias = nnx.Param(jnp.zeros(shape.embedding))
+        widths = [shape.embedding] + [shape.hidden] * shape.layers
+        self.hidden = nnx.List(
+            [nnx.Linear(a, b, rngs=rngs) for a, b in zip(widths, widths[1:], strict=False)]
+        )
+        self.out = nnx.Linear(widths[-1], shape.n_out, rngs=rngs)
+
+    def __call__(
+        self, row: Float[Array, "batch embedding"], features: Float[Array, "batch features"] | None
+    ) -> Float[Array, "batch out"]:
+        """What the tower puts out for looked-up rows and their features."""
+        known = self.bias.get_value() if features is None else self.features(features)
+        state = jax.nn.relu(row + known)
+        for layer in self.hidden:
+            state = jax.nn.relu(layer(state))
+        return self.out(state)
+
+
+def tower(shape: TowerShape, key: jax.Array) -> tuple[nnx.GraphDef, dict, Array]:
+    """A new tower: its structure, its weights (a dictionary of arrays), its table of rows."""
+    table_key, key = jax.random.split(key)
+    graph, state = nnx.split(Tower(shape, nnx.Rngs(params=key)))
+    table = _FIRST_EMBEDDING * jax.random.normal(table_key, (shape.n_ids, shape.embedding))
+    return graph, nnx.to_pure_dict(state), table
+
+
+def item_width(spec: ModelSpec) -> int:
+    """How many numbers an item's tower puts out."""
+    slopes = 0 if spec.has_common_slope else spec.dims
+    return slopes + 1 + spec.has_guessing + spec.has_feasibility
+
+
+def item_parameters(spec: ModelSpec, out: Float[Array, "items out"]) -> ItemParameters:
+    """Parameters from what the items' tower puts out; feasibility is above guessing."""
+    columns = iter(out.T)
+    if spec.has_common_slope:
+        slope = jnp.ones((len(out), spec.dims), out.dtype)
+    else:
+        # Around 1: in 1-D slopes that start at 0 would leave the abilities without a sign.
+        first = 1.0 if spec.dims == 1 else 0.0
+        slope = jnp.stack([first + next(columns) for _ in range(spec.dims)], axis=1)
+    intercept = next(columns)
+    if not spec.has_asymptotes:
+        return ItemParameters(slope, intercept, None)
+    infinite = jnp.full_like(intercept, jnp.inf)
+    lower = _FIRST_LOWER + next(columns) if spec.has_guessing else -infinite
+    upper = _FIRST_UPPER + next(columns) if spec.has_feasibility else infinite
+    return ItemParameters(slope, intercept, Asymptotes(lower, upper))
