@@ -6,8 +6,11 @@ of the curve at the highest ability: how much an item still tells apart at the t
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jaxtyping import Array, Float
 
 from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
@@ -58,11 +61,9 @@ def item_quality(fit: FitResult) -> pd.DataFrame:
     guessing, feasibility = table["guessing"].to_numpy(), table["feasibility"].to_numpy()
     metadata = [name for name in fit.data.item_metadata.columns if name in table]
     found = table[["item_id", *metadata, "difficulty", "discrimination", "guessing"]]
+    leh, information = _at_the_top(logit, steepness, guessing, feasibility)
     return found.assign(
-        feasibility=feasibility,
-        leh=steepness * np.asarray(logit_slope(logit, guessing, feasibility)),
-        information=steepness**2 * np.asarray(logit_information(logit, guessing, feasibility)),
-        flags=table["flags"],
+        feasibility=feasibility, leh=leh, information=information, flags=table["flags"]
     )
 
 
@@ -84,17 +85,37 @@ def quality_at(
         feasibility: items.
     """
     logit = discrimination * (ability - difficulty)
-    steep = np.asarray(logit_slope(logit, guessing, feasibility), np.float64)
-    tells = np.asarray(logit_information(logit, guessing, feasibility), np.float64)
+    leh, information = _at_the_top(logit, discrimination, guessing, feasibility)
     return pd.DataFrame(
         {
             "difficulty": difficulty,
             "discrimination": discrimination,
             "guessing": guessing,
             "feasibility": feasibility,
-            "leh": discrimination * steep,
-            "information": discrimination**2 * tells,
+            "leh": leh,
+            "information": information,
         }
+    )
+
+
+def _at_the_top(
+    logit: np.ndarray, steepness: np.ndarray, guessing: np.ndarray, feasibility: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """LEH and information of items at these logits, float64."""
+    parts = [jnp.asarray(part) for part in (logit, guessing, feasibility)]
+    rise, tells = (np.asarray(found, np.float64) for found in _slope_and_information(*parts))
+    return steepness * rise, steepness**2 * tells
+
+
+@jax.jit
+def _slope_and_information(
+    logit: Float[Array, " items"],
+    guessing: Float[Array, " items"],
+    feasibility: Float[Array, " items"],
+) -> tuple[Float[Array, " items"], Float[Array, " items"]]:
+    return (
+        logit_slope(logit, guessing, feasibility),
+        logit_information(logit, guessing, feasibility),
     )
 
 
@@ -127,5 +148,5 @@ def ranked_means(table: pd.DataFrame, by: pd.Series) -> pd.DataFrame:
     found = means.assign(n_items=grouped.size(), **ranks)
     total = found[[f"{name}_rank" for name in _IN_TOTAL]].sum(axis=1)
     found = found.assign(total_rank=total).sort_values("total_rank", kind="stable")
-    columns = ["n_items", *names, *ranks, "total_rank"]
-    return found[columns].rename_axis(by.name).reset_index()
+    found.index.name = by.name
+    return found[["n_items", *names, *ranks, "total_rank"]].reset_index()

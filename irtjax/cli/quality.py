@@ -1,7 +1,7 @@
 """`irtjax quality`: six indicators of every item, and the ranks of benchmarks by them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,6 @@ from irtjax.cli.tables import plain_table
 from irtjax.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
 __all__ = ["quality"]
@@ -59,16 +58,17 @@ def quality(
     if ranked is not None:
         write_table(ranked, ranked_path)
         written.append(f"{ranked_path}: {len(ranked):,} values of {by}")
-        _show(ranked, by, output)
+        _show(ranked.to_dict("records"), by, output)
     lines(output, "Files", *written)
 
 
-def _show(ranked: "pd.DataFrame", by: str, output: "Console") -> None:
+def _show(ranked: list[dict[Any, Any]], by: str, output: "Console") -> None:
     """Means by value with each rank beside it, the best total first."""
-    names = [name.removesuffix("_rank") for name in ranked if name.endswith("_rank")]
-    names.remove("total")
+    from irtjax.audit.quality import INDICATORS
+
+    names = [indicator.name for indicator in INDICATORS]
     table = plain_table([by], ["items", *names, "total rank"])
-    for row in ranked.to_dict("records"):
+    for row in ranked:
         cells = [f"{_short(row[name])} ({row[f'{name}_rank']})" for name in names]
         table.add_row(str(row[by]), f"{row['n_items']:,}", *cells, str(row["total_rank"]))
     show_table(output, f"Means by {by} (rank); the total leaves difficulty out", table)

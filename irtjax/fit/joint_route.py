@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from irtjax.data.blocks import Blocks, make_blocks
+from irtjax.data.blocks import BlockLayout, Blocks, make_blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.assemble import Abilities, estimated_parameters
@@ -19,7 +19,7 @@ from irtjax.model.priors import LogNormal, Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, place
 
-__all__ = ["JointRoute"]
+__all__ = ["JointRoute", "joint_parameters"]
 
 
 class JointRoute:
@@ -49,17 +49,7 @@ class JointRoute:
 
     def collect(self, blocks: Blocks, estimates: JointEstimates) -> FittedParameters:
         """Host arrays in the order of the data, in the canonical frame."""
-        host: Any = jax.tree.map(np.asarray, estimates)
-        items = jax.tree.map(self.layout.from_blocks, host.items)
-        dims, dtype = self.spec.dims, host.ability.dtype
-        return estimated_parameters(
-            self.data,
-            self.spec,
-            items,
-            self.layout.from_blocks(host.item_covariance),
-            Abilities(host.ability, host.ability_covariance, host.expected_score),
-            (np.zeros((1, dims), dtype), np.eye(dims, dtype=dtype)[None]),
-        )
+        return joint_parameters(self.data, self.spec, self.layout, estimates)
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be continued."""
@@ -68,3 +58,20 @@ class JointRoute:
     def notes(self, estimates: JointEstimates) -> dict[str, Any]:
         """What the errors are, and the priors with their defaults filled in."""
         return {"item_errors": "conditional", "priors": plain_settings(self.priors)}
+
+
+def joint_parameters(
+    data: ResponseMatrix, spec: ModelSpec, layout: BlockLayout, estimates: JointEstimates
+) -> FittedParameters:
+    """Host arrays in the order of the data, in the canonical frame, where nothing is random."""
+    host: Any = jax.tree.map(np.asarray, estimates)
+    items = jax.tree.map(layout.from_blocks, host.items)
+    dims, dtype = spec.dims, host.ability.dtype
+    return estimated_parameters(
+        data,
+        spec,
+        items,
+        layout.from_blocks(host.item_covariance),
+        Abilities(host.ability, host.ability_covariance, host.expected_score),
+        (np.zeros((1, dims), dtype), np.eye(dims, dtype=dtype)[None]),
+    )

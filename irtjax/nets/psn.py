@@ -82,8 +82,8 @@ class Psn:
         """New towers."""
         towers = self.towers(blocks, spec, priors)
         model_key, item_key, key = jax.random.split(key, 3)
-        _, model_tower, model_table = tower(towers.model_shape, model_key)
-        _, item_tower, item_table = tower(towers.item_shape, item_key)
+        model_tower, model_table = tower(towers.model_shape, model_key)
+        item_tower, item_table = tower(towers.item_shape, item_key)
         weights = Weights(model_tower, model_table, item_tower, item_table)
         n_cells = blocks.train.model.shape[0] - 1
         n_steps = -(-n_cells // self.network.batch_size)

@@ -11,8 +11,11 @@ from jax.sharding import Mesh
 from irtjax.data.blocks import make_blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.joint_map import JointEstimates, joint_priors
-from irtjax.fit.joint_route import JointRoute
+from irtjax.fit.joint_route import joint_parameters
+from irtjax.fit.report import plain_settings
+from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
@@ -24,10 +27,11 @@ from irtjax.parallel import BLOCKED, REPLICATED, place
 __all__ = ["DeepIrtRoute", "PsnRoute"]
 
 
-class PsnRoute(JointRoute):
+class PsnRoute:
     """Towers of any family and number of dims."""
 
     name = "psn"
+    integrated = "none"
 
     def __init__(
         self, data: ResponseMatrix, spec: ModelSpec, priors: Priors, settings: FitSettings
@@ -59,9 +63,23 @@ class PsnRoute(JointRoute):
             place(jnp.asarray(order), mesh, BLOCKED),
         )
 
+    def init(self, blocks: NetBlocks, key: jax.Array) -> PsnState:
+        """New towers."""
+        return self.estimator.init(blocks, self.spec, self.priors, key)
+
+    def collect(self, blocks: NetBlocks, estimates: JointEstimates) -> FittedParameters:
+        """Host arrays in the order of the data, in the canonical frame."""
+        return joint_parameters(self.data, self.spec, self.layout, estimates)
+
+    def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
+        """What must agree for a checkpoint to be continued."""
+        return fingerprint(self.data, mark)
+
     def notes(self, estimates: JointEstimates) -> dict[str, Any]:
-        """As for `joint-map`, and the network."""
-        return super().notes(estimates) | {
+        """What the errors are, the priors with their defaults filled in, and the network."""
+        return {
+            "item_errors": "conditional",
+            "priors": plain_settings(self.priors),
             "network": dataclasses.asdict(self.estimator.network),
         }
 
@@ -74,9 +92,12 @@ class DeepIrtRoute(PsnRoute):
     def __init__(
         self, data: ResponseMatrix, spec: ModelSpec, priors: Priors, settings: FitSettings
     ) -> None:
-        if spec.family not in ("1pl", "2pl") or spec.dims != 1:
-            raise InputError(f"deep-irt is a 1pl with one dim; drop the family {spec.family}")
-        super().__init__(data, ModelSpec("1pl"), priors, settings)
+        if spec != ModelSpec("1pl"):
+            raise InputError(
+                f"deep-irt is a 1pl with one dim, not a {spec.family} with {spec.dims}; ask for "
+                "that, or take estimator psn"
+            )
+        super().__init__(data, spec, priors, settings)
 
     def network_of(self, settings: FitSettings) -> Network:
         """The network asked for; two more layers without."""

@@ -5,6 +5,7 @@ alike in shape and share no weights; what they put out goes through the one resp
 """
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,6 @@ from jaxtyping import Array, Float
 from irtjax.fit.item_step import ItemParameters
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
-from irtjax.nets.settings import Network
 
 __all__ = ["Tower", "TowerShape", "item_parameters", "item_width", "tower"]
 
@@ -46,9 +46,7 @@ class Tower(nnx.Module):
         else:
             self.bias = nnx.Param(jnp.zeros(shape.embedding))
         widths = [shape.embedding] + [shape.hidden] * shape.layers
-        self.hidden = nnx.List(
-            [nnx.Linear(a, b, rngs=rngs) for a, b in zip(widths, widths[1:], strict=False)]
-        )
+        self.hidden = nnx.List([nnx.Linear(a, b, rngs=rngs) for a, b in itertools.pairwise(widths)])
         self.out = nnx.Linear(widths[-1], shape.n_out, rngs=rngs)
 
     def __call__(
@@ -62,12 +60,12 @@ class Tower(nnx.Module):
         return self.out(state)
 
 
-def tower(shape: TowerShape, key: jax.Array) -> tuple[nnx.GraphDef, dict, Array]:
-    """A new tower: its structure, its weights (a dictionary of arrays), its table of rows."""
+def tower(shape: TowerShape, key: jax.Array) -> tuple[nnx.State, Array]:
+    """A new tower: its weights, and its table of rows."""
     table_key, key = jax.random.split(key)
-    graph, state = nnx.split(Tower(shape, nnx.Rngs(params=key)))
+    state = nnx.state(Tower(shape, nnx.Rngs(params=key)))
     table = _FIRST_EMBEDDING * jax.random.normal(table_key, (shape.n_ids, shape.embedding))
-    return graph, nnx.to_pure_dict(state), table
+    return state, table
 
 
 def item_width(spec: ModelSpec) -> int:
