@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
     from irtjax.model.priors import Priors
     from irtjax.model.spec import ModelSpec
+    from irtjax.nets.settings import Network
 
 __all__ = ["fit"]
 
@@ -118,6 +119,16 @@ def fit(
             "--no-priors", help="All of these off: maximum likelihood.", rich_help_panel=_MODEL
         ),
     ] = False,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            show_default=False,
+            help="Change a setting of psn or deep-irt: hidden=64, batch_size=512, "
+            "learning_rate=0.003, epochs=50, patience=4, stop_by=log_loss, ... Repeatable.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     max_steps: options.MaxSteps = 1000,
     seed: options.Seed = 0,
     holdout: Annotated[
@@ -178,6 +189,7 @@ def fit(
         "starts": starts,
         "seed": seed,
         "max_steps": max_steps,
+        "network": _network(network or []),
     }
     spec = _checked_spec(family, dims, arguments)
     if loadings is None and (general or correlated):
@@ -205,6 +217,16 @@ def _checked_spec(family: str, dims: int, settings: dict[str, Any]) -> "ModelSpe
     spec = ModelSpec(family, dims)
     FitSettings(**settings)
     return spec
+
+
+def _network(changes: list[str]) -> "Network | None":
+    """The network of these settings; the estimator's own without any."""
+    from irtjax.nets.settings import Network, parse_network
+
+    network = Network() if changes else None
+    for text in changes:
+        network = parse_network(network or Network(), text)
+    return network
 
 
 def _priors(changes: list[str], *, no_priors: bool) -> "Priors":

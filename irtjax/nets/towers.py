@@ -16,7 +16,7 @@ from irtjax.fit.item_step import ItemParameters
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["Tower", "TowerShape", "item_parameters", "item_width", "tower"]
+__all__ = ["Tower", "TowerShape", "item_parameters", "item_width", "run_tower", "tower"]
 
 # Embedding rows start this small, as the one-hot layer of a network with thousands of ids does.
 _FIRST_EMBEDDING = 0.01
@@ -60,12 +60,24 @@ class Tower(nnx.Module):
         return self.out(state)
 
 
-def tower(shape: TowerShape, key: jax.Array) -> tuple[nnx.State, Array]:
-    """A new tower: its weights, and its table of rows."""
+def tower(shape: TowerShape, key: jax.Array) -> tuple[dict, Array]:
+    """A new tower: its weights (nested dictionaries of arrays), and its table of rows."""
     table_key, key = jax.random.split(key)
-    state = nnx.state(Tower(shape, nnx.Rngs(params=key)))
+    weights = nnx.to_pure_dict(nnx.state(Tower(shape, nnx.Rngs(params=key))))
     table = _FIRST_EMBEDDING * jax.random.normal(table_key, (shape.n_ids, shape.embedding))
-    return state, table
+    return weights, table
+
+
+def run_tower(
+    shape: TowerShape,
+    weights: dict,
+    row: Float[Array, "batch embedding"],
+    features: Float[Array, "batch features"] | None,
+) -> Float[Array, "batch out"]:
+    """What a tower of these weights puts out for looked-up rows and their features."""
+    graph, state = nnx.split(nnx.eval_shape(lambda: Tower(shape, nnx.Rngs(params=0))))
+    nnx.replace_by_pure_dict(state, weights)
+    return nnx.merge(graph, state)(row, features)
 
 
 def item_width(spec: ModelSpec) -> int:

@@ -1,13 +1,11 @@
 """One epoch of minibatch training on the device: a scan over shuffled cells."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior
@@ -16,7 +14,7 @@ from irtjax.model.response import log_likelihood
 from irtjax.model.spec import ModelSpec
 from irtjax.nets.cells import CellTable, NetBlocks, minibatches
 from irtjax.nets.settings import Network
-from irtjax.nets.towers import Tower, TowerShape, item_parameters
+from irtjax.nets.towers import TowerShape, item_parameters, run_tower
 
 __all__ = ["Moments", "Towers", "Weights", "epoch", "first_moments", "outputs"]
 
@@ -88,25 +86,16 @@ def _without_rows(weights: Weights) -> Weights:
     return dataclasses.replace(weights, item_table=jnp.zeros((0,), weights.item_table.dtype))
 
 
-@functools.cache
-def _graph(shape: TowerShape) -> Any:
-    return nnx.split(nnx.eval_shape(lambda: Tower(shape, nnx.Rngs(params=0))))[0]
-
-
-def _run(shape: TowerShape, state: Any, row: Array, features: Array | None) -> Array:
-    return nnx.merge(_graph(shape), state)(row, features)
-
-
 def outputs(
     towers: Towers, weights: Weights, data: NetBlocks
 ) -> tuple[Float[Array, "models dims"], ItemParameters]:
     """Abilities of all models and parameters of all items."""
-    ability = _run(
+    ability = run_tower(
         towers.model_shape, weights.model_tower, weights.model_table, data.model_features
     )
     # Ids never answered were never trained: what is known of them is their features.
     row = jnp.where(data.share[:, None] > 0, weights.item_table[:-1], 0)
-    out = _run(towers.item_shape, weights.item_tower, row, data.item_features)
+    out = run_tower(towers.item_shape, weights.item_tower, row, data.item_features)
     return ability, item_parameters(towers.spec, out)
 
 
@@ -119,10 +108,12 @@ def _loss(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Negative log-likelihood and log-prior a unit of weight; and the likelihood's part alone."""
     features = None if data.item_features is None else data.item_features[batch.item]
-    items = item_parameters(towers.spec, _run(towers.item_shape, weights.item_tower, row, features))
+    items = item_parameters(
+        towers.spec, run_tower(towers.item_shape, weights.item_tower, row, features)
+    )
     features = None if data.model_features is None else data.model_features[batch.model]
     looked_up = weights.model_table[batch.model]
-    ability = _run(towers.model_shape, weights.model_tower, looked_up, features)
+    ability = run_tower(towers.model_shape, weights.model_tower, looked_up, features)
     logit = jnp.sum(items.slope * ability, axis=1) + items.intercept
     total = jnp.maximum(jnp.sum(batch.weight), 1)
     missed = (
