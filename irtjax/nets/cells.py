@@ -9,7 +9,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.data.cells import Cells
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["CellTable", "NetBlocks", "cell_table", "minibatches", "split_cells"]
+__all__ = ["CellTable", "NetBlocks", "cell_table", "is_training_cell", "minibatches"]
 
 
 @pytree_dataclass
@@ -30,15 +30,16 @@ class CellTable:
 class NetBlocks:
     """Everything networks are trained and judged on.
 
-    `share` of an item is 1 over its training responses (0 without): what of its prior each of them
+    `cells` are all responses; `is_training` is 1 of those to train on before a refit. `share` of an
+    item is 1 over its responses (0 without), the second over all of them: what of its prior each
     carries. `order` is which item each place of the blocks holds.
     """
 
-    train: CellTable
-    validation: CellTable
+    cells: CellTable
+    is_training: Float[Array, " cells"]
     model_features: Float[Array, "models features"] | None
     item_features: Float[Array, "items features"] | None
-    share: Float[Array, " items"]
+    share: Float[Array, "2 items"]
     blocks: Blocks
     order: Int[Array, "blocks items"]
 
@@ -48,13 +49,12 @@ class NetBlocks:
         return self.blocks.response
 
 
-def split_cells(cells: Cells, share: float, seed: int) -> tuple[Cells, Cells]:
-    """Training and validation cells, at random; of few cells at least one on each side."""
-    n = len(cells)
-    n_validation = min(max(round(share * n), 1), n - 1)
-    is_validation = np.zeros(n, bool)
-    is_validation[np.random.default_rng(seed).permutation(n)[:n_validation]] = True
-    return cells.taken(~is_validation), cells.taken(is_validation)
+def is_training_cell(n_cells: int, share: float, seed: int) -> np.ndarray:
+    """Which cells to train on (booleans); the others validate, at least one on each side."""
+    n_validation = min(max(round(share * n_cells), 1), n_cells - 1)
+    found = np.ones(n_cells, bool)
+    found[np.random.default_rng(seed).permutation(n_cells)[:n_validation]] = False
+    return found
 
 
 def cell_table(cells: Cells) -> CellTable:

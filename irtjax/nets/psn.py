@@ -24,24 +24,31 @@ from irtjax.nets.training import Moments, Towers, Weights, epoch, first_moments,
 
 __all__ = ["Psn", "PsnState"]
 
+# Rows of items start small, as the one-hot layer of a network with thousands of ids does; rows of
+# models so that abilities start about 1 apart.
+_ITEM_ROWS, _MODEL_ROWS = 0.01, 1.0
+
 
 @pytree_dataclass
 class PsnState:
     """What continues from epoch to epoch.
 
-    `best` is what scored best on the validation cells, `since_best` the epochs since; `curves` are
-    the mean log-losses of training (on the way) and validation cells by epoch, 0 for those to come.
+    `first` are the weights before training, `best` what scored best on the validation cells, `since_best` the epochs since; in a refit
+    the newest. `curves` are mean log-losses by epoch, 0 for those to come: of the training cells
+    (on the way), of the validation cells, and of all cells in the refit.
     """
 
     weights: Weights
     moments: Moments
+    first: Weights
     best: Weights
     best_score: Float[Array, ""]
     since_best: Int[Array, ""]
     n_epochs: Int[Array, ""]
+    n_refit: Int[Array, ""]
     ability: Float[Array, "models dims"]
     key: Array
-    curves: Float[Array, "2 epochs"]
+    curves: Float[Array, "3 epochs"]
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
 
@@ -69,7 +76,7 @@ class Psn:
         def shape(n_ids: int, features: Array | None, n_out: int) -> TowerShape:
             return TowerShape(n_ids, 0 if features is None else features.shape[1], n_out, *sizes)
 
-        n_models, n_items = data.blocks.n_models, data.share.shape[0]
+        n_models, n_items = data.blocks.n_models, data.share.shape[1]
         return Towers(
             shape(n_models, data.model_features, spec.dims),
             shape(n_items + 1, data.item_features, item_width(spec)),
@@ -80,75 +87,109 @@ class Psn:
     @functools.partial(jax.jit, static_argnums=(0, 2, 3))
     def init(self, blocks: NetBlocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> PsnState:
         """New towers."""
-        towers = self.towers(blocks, spec, priors)
+        zero = jnp.zeros((), jnp.int32)
         model_key, item_key, key = jax.random.split(key, 3)
-        model_tower, model_table = tower(towers.model_shape, model_key)
-        item_tower, item_table = tower(towers.item_shape, item_key)
+        towers = self.towers(blocks, spec, priors)
+        model_tower, model_table = tower(towers.model_shape, model_key, _MODEL_ROWS)
+        item_tower, item_table = tower(towers.item_shape, item_key, _ITEM_ROWS)
         weights = Weights(model_tower, model_table, item_tower, item_table)
-        n_cells = blocks.train.model.shape[0] - 1
-        n_steps = -(-n_cells // self.network.batch_size)
         dtype = item_table.dtype
         return PsnState(
             weights,
-            first_moments(towers, weights, n_steps),
+            first_moments(towers, weights, self._n_steps(blocks)),
+            weights,
             weights,
             jnp.asarray(-jnp.inf, dtype),
-            jnp.zeros((), jnp.int32),
-            jnp.zeros((), jnp.int32),
+            zero,
+            zero,
+            zero,
             outputs(towers, weights, blocks)[0],
             jax.random.key_data(key),
-            jnp.zeros((2, self.network.epochs), dtype),
+            jnp.zeros((3, self.network.epochs), dtype),
             spec,
             priors,
         )
 
+    def _n_steps(self, blocks: NetBlocks) -> int:
+        return -(-(blocks.cells.model.shape[0] - 1) // self.network.batch_size)
+
     def step(self, blocks: NetBlocks, state: PsnState) -> tuple[PsnState, StepInfo]:
-        """One epoch; none once patience or epochs are used up (then nothing moves any more)."""
+        """One epoch; none once all are done (then nothing moves any more)."""
         network = self.network
-        is_over = (state.since_best >= network.patience) | (state.n_epochs >= network.epochs)
+        is_stopped = (state.since_best >= network.patience) | (state.n_epochs >= network.epochs)
+        n_best = state.n_epochs - state.since_best
+        is_over = is_stopped & (not network.refit or state.n_refit >= n_best)
         return jax.lax.cond(
-            is_over, lambda s: (s, self._rest(s)), lambda s: self._trained(blocks, s), state
+            is_over,
+            lambda s: (s, self._rest(s)),
+            lambda s: self._trained(blocks, s, is_stopped),
+            state,
         )
 
     def _rest(self, state: PsnState) -> StepInfo:
         zero = jnp.zeros((), state.ability.dtype)
         return StepInfo(state.best_score, zero, jnp.array(False))
 
-    def _trained(self, blocks: NetBlocks, state: PsnState) -> tuple[PsnState, StepInfo]:
+    def _trained(
+        self, blocks: NetBlocks, state: PsnState, is_refit: Bool[Array, ""]
+    ) -> tuple[PsnState, StepInfo]:
         towers = self.towers(blocks, state.spec, state.priors)
-        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.n_epochs)
-        weights, moments, missed = epoch(towers, state.weights, state.moments, blocks, key)
+        weights, moments, ability = self._begun(towers, blocks, state, is_refit)
+        key = jax.random.wrap_key_data(state.key)
+        key = jax.random.fold_in(key, state.n_epochs + state.n_refit)
+        weights, moments, missed = epoch(towers, weights, moments, blocks, key, ability, is_refit)
         ability, items = outputs(towers, weights, blocks)
         score, validation = self._validated(blocks, ability, items)
-        is_best = score > state.best_score
+        # A refit has learnt the validation cells: their score says nothing any more.
+        is_best = is_refit | (score > state.best_score)
         best = jax.tree.map(lambda a, b: jnp.where(is_best, a, b), weights, state.best)
-        column = jnp.stack([missed, validation])
+        epochs, refits = state.n_epochs, state.n_refit
+        curves = jnp.where(
+            is_refit,
+            state.curves.at[2, refits].set(missed),
+            state.curves.at[:2, epochs].set(jnp.stack([missed, validation])),
+        )
+        one = is_refit.astype(jnp.int32)
         new = dataclasses.replace(
             state,
             weights=weights,
             moments=moments,
             best=best,
-            best_score=jnp.where(is_best, score, state.best_score),
-            since_best=jnp.where(is_best, 0, state.since_best + 1),
-            n_epochs=state.n_epochs + 1,
+            best_score=jnp.where(is_best & ~is_refit, score, state.best_score),
+            since_best=jnp.where(
+                is_refit, state.since_best, jnp.where(is_best, 0, state.since_best + 1)
+            ),
+            n_epochs=epochs + 1 - one,
+            n_refit=refits + one,
             ability=ability,
-            curves=state.curves.at[:, state.n_epochs].set(column),
+            curves=curves,
         )
         change = jnp.max(jnp.abs(ability - state.ability))
-        return new, StepInfo(score, change, jnp.array(False))
+        return new, StepInfo(new.best_score, change, jnp.array(False))
+
+    def _begun(
+        self, towers: Towers, blocks: NetBlocks, state: PsnState, is_refit: Bool[Array, ""]
+    ) -> tuple[Weights, Moments, Float[Array, "models dims"]]:
+        """Where an epoch starts: a refit's first one where the training had started."""
+        fresh = first_moments(towers, state.first, self._n_steps(blocks))
+        now = (state.weights, state.moments, state.ability)
+        anew = (state.first, fresh, outputs(towers, state.first, blocks)[0])
+        is_first = is_refit & (state.n_refit == 0)
+        return jax.tree.map(lambda a, b: jnp.where(is_first, a, b), anew, now)
 
     def _validated(
         self, blocks: NetBlocks, ability: Float[Array, "models dims"], items: ItemParameters
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Score of the validation cells, and their log-loss."""
-        cells = blocks.validation
+        cells = blocks.cells
+        weight = cells.weight * (1 - blocks.is_training)
         at = jax.tree.map(lambda leaf: leaf[cells.item], items)
         logit = jnp.sum(at.slope * ability[cells.model], axis=1) + at.intercept
         likelihood = log_likelihood(logit, cells.response, at.asymptotes)
         probability = response_probability(logit, at.asymptotes)
         by = self.network.stop_by
         score, validation = (
-            stopping_score(how, probability, likelihood, cells.response, cells.weight)
+            stopping_score(how, probability, likelihood, cells.response, weight)
             for how in (by, "log_loss")
         )
         return score, -validation

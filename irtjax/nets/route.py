@@ -9,6 +9,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from irtjax.data.blocks import make_blocks
+from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.checkpoints import fingerprint
@@ -19,7 +20,7 @@ from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
-from irtjax.nets.cells import NetBlocks, cell_table, split_cells
+from irtjax.nets.cells import NetBlocks, cell_table, is_training_cell
 from irtjax.nets.psn import Psn, PsnState
 from irtjax.nets.settings import Network
 from irtjax.parallel import BLOCKED, REPLICATED, place
@@ -40,6 +41,7 @@ class PsnRoute:
             raise InputError("networks need at least 2 responses: one to train on, one to stop by")
         self.data, self.spec, self.priors = data, spec, joint_priors(priors, spec)
         self.seed = settings.seed
+        self.model_features = self.item_features = None
         self.estimator = Psn(self.network_of(settings), self.name)
 
     def network_of(self, settings: FitSettings) -> Network:
@@ -49,19 +51,28 @@ class PsnRoute:
     def lay_out(self, mesh: Mesh) -> NetBlocks:
         """Training and validation cells, and blocks of all items, on the devices."""
         blocks, self.layout = make_blocks(self.data, n_shards=mesh.size)
-        train, validation = split_cells(
-            self.data.cells(), self.estimator.network.validation, self.seed
-        )
-        count = np.bincount(train.item_index, weights=train.weight, minlength=self.data.n_items)
-        share = np.where(count > 0, 1 / np.maximum(count, 1e-9), 0)
+        cells = self.data.cells()
+        share = self.estimator.network.validation
+        is_training = is_training_cell(len(cells), share, self.seed)
+        carried = [self._share(cells.taken(is_training)), self._share(cells)]
         order = self.layout.to_blocks(np.arange(self.data.n_items, dtype=np.int32))
         dtype = jnp.zeros(()).dtype
-        tables = (cell_table(train), cell_table(validation), None, None, jnp.asarray(share, dtype))
+        tables = (
+            cell_table(cells),
+            jnp.asarray(np.append(is_training, False), dtype),
+            self.model_features,
+            self.item_features,
+            jnp.asarray(np.stack(carried), dtype),
+        )
         return NetBlocks(
             *place(tables, mesh, REPLICATED),
             place(blocks, mesh, BLOCKED),
             place(jnp.asarray(order), mesh, BLOCKED),
         )
+
+    def _share(self, cells: Cells) -> np.ndarray:
+        count = np.bincount(cells.item_index, weights=cells.weight, minlength=self.data.n_items)
+        return np.where(count > 0, 1 / np.maximum(count, 1e-9), 0)
 
     def init(self, blocks: NetBlocks, key: jax.Array) -> PsnState:
         """New towers."""

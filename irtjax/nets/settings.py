@@ -21,13 +21,15 @@ class Network:
         hidden: width of the layer after it.
         layers: hidden layers of each tower after the embedding.
         learning_rate: of Adam; must be positive.
-        schedule: `constant`, or `cosine` (down to 0 at the last epoch).
+        schedule: `cosine` (down to 0 at the last epoch) or `constant`.
         weight_decay: added to the gradient, times the weights (Adam's L2, as in PSN-IRT).
         batch_size: responses a step.
         epochs: most passes over the training responses.
         validation: share of the responses kept for early stopping.
         stop_by: what the validation responses are scored by.
         patience: epochs without a better score before the training stops.
+        refit: train again from the start on all responses, for as many epochs as were best; without
+            the towers that scored best are kept, and the validation responses are never learnt.
         updates: `touched` moves the embedding rows of a batch only, `dense` all rows at every step
             (as the published network does, for ten times the work).
 
@@ -42,13 +44,14 @@ class Network:
     hidden: int = 64
     layers: int = 1
     learning_rate: float = 0.003
-    schedule: Schedule = "constant"
+    schedule: Schedule = "cosine"
     weight_decay: float = 1e-4
     batch_size: int = 512
-    epochs: int = 50
-    validation: float = 0.2
+    epochs: int = 15
+    validation: float = 0.1
     stop_by: StopBy = "log_loss"
     patience: int = 4
+    refit: bool = True
     updates: Updates = "touched"
 
     def __post_init__(self) -> None:
@@ -64,6 +67,8 @@ class Network:
             raise InputError(f"network learning_rate must be above 0, not {self.learning_rate}")
         if not 0 <= self.weight_decay < float("inf"):
             raise InputError(f"network weight_decay must not be negative, not {self.weight_decay}")
+        if not isinstance(self.refit, bool):
+            raise InputError(f"network refit must be true or false, not {self.refit!r}")
         if not 0.01 <= self.validation <= 0.9:
             raise InputError(f"network validation must be .01 to .9, not {self.validation}")
         for name, kind in (("schedule", Schedule), ("stop_by", StopBy), ("updates", Updates)):
@@ -74,7 +79,14 @@ class Network:
     @classmethod
     def published(cls) -> "Network":
         """PSN-IRT's own training (to be used with `Priors.off()`)."""
-        return cls(stop_by="f1", updates="dense")
+        return cls(
+            schedule="constant",
+            epochs=50,
+            validation=0.2,
+            stop_by="f1",
+            refit=False,
+            updates="dense",
+        )
 
 
 def parse_network(network: Network, text: str) -> Network:
@@ -94,6 +106,10 @@ def parse_network(network: Network, text: str) -> Network:
 
 
 def _value(name: str, kind: Any, text: str) -> Any:
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise InputError(f"network {name} must be true or false, not {text!r}")
+        return text == "true"
     if kind not in (int, float):
         return text
     try:

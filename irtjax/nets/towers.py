@@ -18,8 +18,6 @@ from irtjax.model.spec import ModelSpec
 
 __all__ = ["Tower", "TowerShape", "item_parameters", "item_width", "run_tower", "tower"]
 
-# Embedding rows start this small, as the one-hot layer of a network with thousands of ids does.
-_FIRST_EMBEDDING = 0.01
 # Scales of the asymptotes start where guessing is .1 and feasibility .95: half of each would leave
 # no slope to learn from.
 _FIRST_LOWER, _FIRST_UPPER = -2.2, 2.8
@@ -60,11 +58,11 @@ class Tower(nnx.Module):
         return self.out(state)
 
 
-def tower(shape: TowerShape, key: jax.Array) -> tuple[dict, Array]:
-    """A new tower: its weights (nested dictionaries of arrays), and its table of rows."""
+def tower(shape: TowerShape, key: jax.Array, scale: float) -> tuple[dict, Array]:
+    """A new tower: its weights (nested dictionaries of arrays), and its table of rows, of this scale."""
     table_key, key = jax.random.split(key)
     weights = nnx.to_pure_dict(nnx.state(Tower(shape, nnx.Rngs(params=key))))
-    table = _FIRST_EMBEDDING * jax.random.normal(table_key, (shape.n_ids, shape.embedding))
+    table = scale * jax.random.normal(table_key, (shape.n_ids, shape.embedding))
     return weights, table
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior
+from irtjax.fit.populations import shifted
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import log_likelihood
 from irtjax.model.spec import ModelSpec
@@ -16,7 +17,10 @@ from irtjax.nets.cells import CellTable, NetBlocks, minibatches
 from irtjax.nets.settings import Network
 from irtjax.nets.towers import TowerShape, item_parameters, run_tower
 
-__all__ = ["Moments", "Towers", "Weights", "epoch", "first_moments", "outputs"]
+__all__ = ["Drawn", "Moments", "Towers", "Weights", "epoch", "first_moments", "outputs"]
+
+# Models that answer alike are not blown apart.
+_LEAST_SD = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +54,19 @@ class Moments:
 
     rest: Any
     rows: Any
+
+
+@pytree_dataclass
+class Drawn:
+    """What an epoch draws from: weight of each cell, shares of the items' priors, their frame."""
+
+    weight: Float[Array, " cells"]
+    share: Float[Array, " items"]
+    frame: tuple[Float[Array, " dims"], Float[Array, " dims"]]
+
+    def batch(self, data: NetBlocks, places: Int[Array, " batch"]) -> CellTable:
+        """The cells at these places."""
+        return dataclasses.replace(data.cells.taken(places), weight=self.weight[places])
 
 
 def _adam(towers: Towers, n_steps: int) -> optax.GradientTransformation:
@@ -94,7 +111,7 @@ def outputs(
         towers.model_shape, weights.model_tower, weights.model_table, data.model_features
     )
     # Ids never answered were never trained: what is known of them is their features.
-    row = jnp.where(data.share[:, None] > 0, weights.item_table[:-1], 0)
+    row = jnp.where(data.share[1][:, None] > 0, weights.item_table[:-1], 0)
     out = run_tower(towers.item_shape, weights.item_tower, row, data.item_features)
     return ability, item_parameters(towers.spec, out)
 
@@ -105,8 +122,13 @@ def _loss(
     row: Float[Array, "batch embedding"],
     data: NetBlocks,
     batch: CellTable,
+    drawn: Drawn,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Negative log-likelihood and log-prior a unit of weight; and the likelihood's part alone."""
+    """Negative log-likelihood and log-prior a unit of weight; and the likelihood's part alone.
+
+    Priors are of items for abilities of mean 0 and sd 1, `drawn.frame` is what they are: else the
+    abilities would spread, the slopes shrink, and the priors say nothing.
+    """
     features = None if data.item_features is None else data.item_features[batch.item]
     items = item_parameters(
         towers.spec, run_tower(towers.item_shape, weights.item_tower, row, features)
@@ -119,23 +141,39 @@ def _loss(
     missed = (
         -jnp.sum(batch.weight * log_likelihood(logit, batch.response, items.asymptotes)) / total
     )
-    share = jnp.where(batch.weight > 0, data.share[batch.item], 0)
-    prior = jnp.sum(share * log_prior(towers.item_model, items)) / total
+    share = jnp.where(batch.weight > 0, drawn.share[batch.item], 0)
+    mean, sd = drawn.frame
+    prior = jnp.sum(share * log_prior(towers.item_model, shifted(items, mean, sd))) / total
     return missed - prior, missed
 
 
 def epoch(
-    towers: Towers, weights: Weights, moments: Moments, data: NetBlocks, key: jax.Array
+    towers: Towers,
+    weights: Weights,
+    moments: Moments,
+    data: NetBlocks,
+    key: jax.Array,
+    ability: Float[Array, "models dims"],
+    is_refit: Bool[Array, ""],
 ) -> tuple[Weights, Moments, Float[Array, ""]]:
-    """One pass over the training cells in a new order; also their mean log-loss on the way."""
-    n_cells = data.train.model.shape[0] - 1
+    """One pass over the training cells in a new order; also their mean log-loss on the way.
+
+    `ability` is of all models before it: it gives the frame of the items' priors. A refit takes
+    all cells, with the same program: before it the validation cells have no weight.
+    """
+    drawn = Drawn(
+        jnp.where(is_refit, data.cells.weight, data.cells.weight * data.is_training),
+        jnp.where(is_refit, data.share[1], data.share[0]),
+        (jnp.mean(ability, axis=0), jnp.maximum(jnp.std(ability, axis=0), _LEAST_SD)),
+    )
+    n_cells = data.cells.model.shape[0] - 1
     batches = minibatches(key, n_cells, towers.network.batch_size)
     adam = _adam(towers, len(batches))
     one = _dense_step if towers.network.updates == "dense" else _touched_step
 
     def step(carry: tuple[Weights, Moments], places: Int[Array, " batch"]) -> Any:
         weights, moments = carry
-        weights, moments, missed = one(towers, adam, weights, moments, data, places)
+        weights, moments, missed = one(towers, adam, weights, moments, data, places, drawn)
         return (weights, moments), missed
 
     (weights, moments), missed = jax.lax.scan(step, (weights, moments), batches)
@@ -149,11 +187,12 @@ def _dense_step(
     moments: Moments,
     data: NetBlocks,
     places: Int[Array, " batch"],
+    drawn: Drawn,
 ) -> tuple[Weights, Moments, Float[Array, ""]]:
-    batch = data.train.taken(places)
+    batch = drawn.batch(data, places)
 
     def loss(weights: Weights) -> tuple[Array, Array]:
-        return _loss(towers, weights, weights.item_table[batch.item], data, batch)
+        return _loss(towers, weights, weights.item_table[batch.item], data, batch, drawn)
 
     gradient, missed = jax.grad(loss, has_aux=True)(weights)
     updates, rest = _updates(adam, gradient, moments.rest, weights)
@@ -167,13 +206,14 @@ def _touched_step(
     moments: Moments,
     data: NetBlocks,
     places: Int[Array, " batch"],
+    drawn: Drawn,
 ) -> tuple[Weights, Moments, Float[Array, ""]]:
     """Adam on the rows of the batch's items only; the others stay where they are.
 
     optax's Adam works on the rows taken out; with 41,871 items a dense update of all rows is 97% of
     the work of a step.
     """
-    batch = data.train.taken(places)
+    batch = drawn.batch(data, places)
     table, size = weights.item_table, len(places)
     # Filled up with the row past the items.
     touched, place = jnp.unique(
@@ -182,7 +222,7 @@ def _touched_step(
     rows = table[touched]
 
     def loss(rest: Weights, rows: Array) -> tuple[Array, Array]:
-        return _loss(towers, rest, rows[place], data, batch)
+        return _loss(towers, rest, rows[place], data, batch, drawn)
 
     without = _without_rows(weights)
     (of_rest, of_rows), missed = jax.grad(loss, argnums=(0, 1), has_aux=True)(without, rows)

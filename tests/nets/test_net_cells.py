@@ -5,7 +5,7 @@ import numpy as np
 
 from irtjax.data.simulate import simulate
 from irtjax.model.spec import ModelSpec
-from irtjax.nets.cells import cell_table, minibatches, split_cells
+from irtjax.nets.cells import cell_table, is_training_cell, minibatches
 
 
 def test_a_minibatch_holds_every_cell_once_and_fills_up_with_the_cell_of_no_weight():
@@ -22,13 +22,10 @@ def test_a_minibatch_holds_every_cell_once_and_fills_up_with_the_cell_of_no_weig
     assert np.any(other != places)
 
 
-def test_training_and_validation_cells_are_all_cells():
-    cells = simulate(ModelSpec("2pl"), n_models=10, n_items=30).data.cells()
-    train, validation = split_cells(cells, 0.2, seed=3)
-    assert (len(train), len(validation)) == (240, 60)
-    both = np.concatenate([train.item_index * 10 + train.model_index,
-                           validation.item_index * 10 + validation.model_index])  # fmt: skip
-    assert np.sort(both).tolist() == list(range(300))
-    again, _ = split_cells(cells, 0.2, seed=3)
-    assert np.array_equal(train.item_index, again.item_index)
-    assert len(split_cells(cells.taken(slice(0, 2)), 0.2, seed=0)[1]) == 1
+def test_validation_cells_are_a_share_at_random_and_at_least_one():
+    is_training = is_training_cell(300, 0.2, seed=3)
+    assert np.count_nonzero(~is_training) == 60
+    assert np.array_equal(is_training, is_training_cell(300, 0.2, seed=3))
+    assert np.any(is_training != is_training_cell(300, 0.2, seed=4))
+    assert sorted(is_training_cell(2, 0.01, seed=0)) == [False, True]
+    assert np.count_nonzero(is_training_cell(3, 0.9, seed=0)) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irtjax.data.simulate import simulate
-from irtjax.fit.item_step import log_prior
+from irtjax.fit.item_step import ItemParameters, log_prior
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
@@ -32,6 +32,12 @@ def problem(request):
     with jax.set_mesh(mesh):
         state = route.init(blocks, jax.random.key(0))
     return spec, route.estimator.towers(blocks, spec, route.priors), state, blocks
+
+
+def _drawn(blocks, mean, sd):
+    """An epoch over all cells, in a frame."""
+    frame = (jnp.asarray([mean], jnp.float32), jnp.asarray([sd], jnp.float32))
+    return training.Drawn(blocks.cells.weight, blocks.share[1], frame)
 
 
 def _tower(weights, row):
@@ -63,23 +69,29 @@ def test_both_towers_give_what_numpy_gives(problem):
 
 def test_the_loss_is_the_likelihood_and_each_items_share_of_its_prior(problem):
     spec, towers, state, blocks = problem
-    n_cells = len(blocks.train.model) - 1
-    batch = blocks.train.taken(jnp.arange(n_cells + 1))
+    n_cells = len(blocks.cells.model) - 1
+    batch = blocks.cells.taken(jnp.arange(n_cells + 1))
     row = state.weights.item_table[batch.item]
-    loss, missed = training._loss(towers, state.weights, row, blocks, batch)
+    drawn = _drawn(blocks, 0.3, 1.4)
+    loss, missed = training._loss(towers, state.weights, row, blocks, batch, drawn)
     ability, items = training.outputs(towers, state.weights, blocks)
     theta, slope = np.asarray(ability)[:, 0], np.asarray(items.slope)[:, 0]
     c, d = 0.0, 1.0
     if spec.family == "4pl":
         c, d = (np.asarray(getattr(items.asymptotes, n)) for n in ("guessing", "feasibility"))
     p = c + (d - c) / (1 + np.exp(-(np.outer(theta, slope) + np.asarray(items.intercept))))
-    at = (np.asarray(blocks.train.model)[:-1], np.asarray(blocks.train.item)[:-1])
-    y = np.asarray(blocks.train.response)[:-1]
+    at = (np.asarray(blocks.cells.model)[:-1], np.asarray(blocks.cells.item)[:-1])
+    y = np.asarray(blocks.cells.response)[:-1]
     expected = -np.mean(y * np.log(p[at]) + (1 - y) * np.log(1 - p[at]))
     assert float(missed) == pytest.approx(expected, rel=1e-5)
 
-    prior = np.asarray(log_prior(towers.item_model, items))
-    seen = np.asarray(blocks.share) > 0
+    moved = ItemParameters(
+        items.slope * 1.4, items.intercept + 0.3 * items.slope[:, 0], items.asymptotes
+    )
+    if spec.has_common_slope:
+        return  # its slope is fixed, and so is the slope's prior
+    prior = np.asarray(log_prior(towers.item_model, moved))
+    seen = np.asarray(blocks.share[1]) > 0
     assert float(loss) == pytest.approx(expected - prior[seen].sum() / n_cells, rel=1e-4)
 
 
@@ -92,7 +104,7 @@ def test_a_step_on_touched_rows_is_the_first_dense_step(problem):
         adam = training._adam(each, 4)
         moments = training.first_moments(each, state.weights, 4)
         weights, _, missed = jax.jit(step, static_argnums=(0, 1))(
-            each, adam, state.weights, moments, blocks, places
+            each, adam, state.weights, moments, blocks, places, _drawn(blocks, 0, 1)
         )
         found.append((weights, missed))
     (touched, missed), (every, also) = found
@@ -100,16 +112,22 @@ def test_a_step_on_touched_rows_is_the_first_dense_step(problem):
     for a, b in zip(jax.tree.leaves(touched), jax.tree.leaves(every), strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5)
     moved = np.any(np.asarray(touched.item_table) != np.asarray(state.weights.item_table), axis=1)
-    assert set(np.flatnonzero(moved)) <= set(np.asarray(blocks.train.item)[:16])
+    assert set(np.flatnonzero(moved)) <= set(np.asarray(blocks.cells.item)[:16])
 
 
 def test_rows_that_a_batch_does_not_touch_stay(problem):
     _, towers, state, blocks = problem
     _, moments, missed = training.epoch(
-        towers, state.weights, state.moments, blocks, jax.random.key(2)
+        towers,
+        state.weights,
+        state.moments,
+        blocks,
+        jax.random.key(2),
+        state.ability,
+        jnp.array(True),
     )
-    n_steps = -(-(len(blocks.train.model) - 1) // 16)
-    answered = np.bincount(np.asarray(blocks.train.item)[:-1], minlength=20) > 0
+    n_steps = -(-(len(blocks.cells.model) - 1) // 16)
+    answered = np.bincount(np.asarray(blocks.cells.item)[:-1], minlength=20) > 0
     counts = np.asarray(moments.rows[2])[:20, 0]
     assert np.all(counts[answered] >= 1)
     assert np.all(counts <= n_steps)
