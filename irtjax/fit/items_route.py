@@ -37,7 +37,7 @@ _NARROW = 0.7
 # Below these shares of observed cells, at 1, 2, .. dims, blocks hold the observed cells only. CPU
 # seconds a step over those of dense blocks (medians of interleaved runs, 200 x 20,000 and 1,000 x
 # 10,000; 2,000 x 2,000 lies between), five nodes, at 5, 10, 20, 35, 50 and 70% observed:
-#   1 dim    .17 .11   .25 .18   .39 .33   .61 .59    .81 .73    1.18 1.03
+#   1 dim    .17 .11   .25 .18   .39 .33   .61 .67    .81 .73    1.18 1.03
 #   2 dims   .27 .15   .37 .28   .60 .50   .91 .86   1.25 1.21   1.80 1.66
 #   3 dims   .39 .23   .55 .43   .88 .88  1.39 1.28  1.89 1.97   2.76 2.75
 #   5 dims   .76 .40  1.01 .73  1.60 1.30
