@@ -5,7 +5,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.data.checks import MISSING
 from irtjax.data.lanes import fill_lanes
-from irtjax.data.layout import DENSE_FROM
 from irtjax.data.responses import ResponseMatrix
 from irtjax.model.pytree import pytree_dataclass, static_field
 
@@ -90,7 +89,7 @@ def make_blocks(
     *,
     n_shards: int = 1,
     items_per_block: int | None = None,
-    may_be_sparse: bool = False,
+    sparse_below: float = 0.0,
 ) -> tuple[Blocks, BlockLayout]:
     """Cut the matrix into blocks of items for the device.
 
@@ -99,8 +98,8 @@ def make_blocks(
         group: group code of each item (0, 1, ...), or None for one group.
         n_shards: the number of blocks is a multiple of this (devices of the items mesh).
         items_per_block: chosen so that a block's cells stay in cache, without.
-        may_be_sparse: blocks hold the observed cells only where that is the faster layout, below
-            a density of `DENSE_FROM`. Without, blocks are always dense.
+        sparse_below: blocks hold the observed cells only, in lanes, where fewer than this share of
+            all are observed.
 
     Returns:
         Host arrays as `Blocks`, and the layout that maps items to positions.
@@ -108,10 +107,8 @@ def make_blocks(
     codes = np.zeros(data.n_items, np.int32) if group is None else np.asarray(group, np.int32)
     order = np.argsort(codes, kind="stable")
     lanes = None
-    if may_be_sparse and data.sparse is not None and data.density < DENSE_FROM:
-        lanes = fill_lanes(
-            data.sparse, order, data.n_models, n_shards=n_shards, items_per_block=items_per_block
-        )
+    if data.density < sparse_below:
+        lanes = fill_lanes(data, order, n_shards=n_shards, items_per_block=items_per_block)
         layout = BlockLayout(order, len(lanes.item), lanes.items_per_block, lanes.position)
         response, weight = lanes.response, lanes.weight
     else:
@@ -143,9 +140,7 @@ def _dense_cells(data: ResponseMatrix, layout: BlockLayout) -> tuple[np.ndarray,
     order = layout.order
     is_sorted = bool(np.all(order[1:] > order[:-1]))
     response = _block_cells(data.to_dense(), order, is_sorted, layout.shape, MISSING)
-    if data.dense_weight is not None or (
-        data.sparse is not None and not np.all(data.sparse.weight == 1)
-    ):
+    if data.is_weighted:
         weight = _block_cells(_dense_weight(data), order, is_sorted, layout.shape, 0)
         return response, weight
     return response, None

@@ -11,8 +11,9 @@ import itertools
 
 import numpy as np
 
-from irtjax.data.cells import Cells
+from irtjax.data.cells import Cells, observed_cells
 from irtjax.data.checks import MISSING
+from irtjax.data.responses import ResponseMatrix
 
 __all__ = ["Lanes", "fill_lanes"]
 
@@ -43,40 +44,39 @@ class Lanes:
 
 
 def fill_lanes(
-    cells: Cells, order: np.ndarray, n_models: int, *, n_shards: int, items_per_block: int | None
+    data: ResponseMatrix, order: np.ndarray, *, n_shards: int, items_per_block: int | None
 ) -> Lanes:
     """Cut the observed cells into blocks of lanes.
 
     Args:
-        cells: the observed cells, sorted by item.
+        data: the responses, in either layout; of a dense matrix one block of cells is copied.
         order: the items in the order of the blocks.
-        n_models: number of models.
         n_shards: the number of blocks is a multiple of this.
         items_per_block: most items of a block; chosen without.
     """
     n_items = len(order)
-    count = np.bincount(cells.item_index, minlength=n_items)
-    first = np.cumsum(count) - count
+    count = data.totals("items")[0]
     width = _best_width(count)
     n_lanes_of = -(-count[order] // width)
-    n_lanes, size = _shape(n_lanes_of, n_models, width, n_shards, items_per_block)
+    n_lanes, size = _shape(n_lanes_of, data.n_models, width, n_shards, items_per_block)
     starts = _block_starts(n_lanes_of, n_lanes, size)
     n_blocks = -(-(len(starts) - 1) // n_shards) * n_shards
     shape = (n_blocks, width, n_lanes)
-    response = np.full(shape, MISSING, np.int8 if cells.is_binary else np.float32)
+    response = np.full(shape, MISSING, np.int8 if data.is_binary else np.float32)
     model = np.zeros(shape, np.int32)
-    weight = None if np.all(cells.weight == 1) else np.zeros(shape, np.float32)
+    weight = np.zeros(shape, np.float32) if data.is_weighted else None
     item = np.zeros((n_blocks, n_lanes), np.int32)
     position = np.empty(n_items, np.int64)
     for k, (start, stop) in enumerate(itertools.pairwise(starts)):
         taken = n_lanes_of[start:stop]
         position[start:stop] = k * size + np.arange(stop - start)
         item[k, : taken.sum()] = np.repeat(np.arange(stop - start, dtype=np.int32), taken)
-        source, row, lane = _places(order[start:stop], first, count, taken, width)
-        response[k, row, lane] = cells.response[source]
-        model[k, row, lane] = cells.model_index[source]
+        cells = _cells_of(data, order[start:stop], count)
+        row, lane = _places(count[order[start:stop]], taken, width)
+        response[k, row, lane] = cells.response
+        model[k, row, lane] = cells.model_index
         if weight is not None:
-            weight[k, row, lane] = cells.weight[source]
+            weight[k, row, lane] = cells.weight
     return Lanes(response, weight, model, item, position, size)
 
 
@@ -113,15 +113,23 @@ def _block_starts(n_lanes_of: np.ndarray, n_lanes: int, size: int) -> np.ndarray
     return np.array(starts if len(starts) > 1 else [0, 0])
 
 
-def _places(
-    items: np.ndarray, first: np.ndarray, count: np.ndarray, n_lanes_of: np.ndarray, width: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the cells of a block's items are in the matrix, and their rows and lanes."""
-    each = count[items]
-    rank = np.arange(int(each.sum())) - np.repeat(np.cumsum(each) - each, each)
+def _cells_of(data: ResponseMatrix, items: np.ndarray, count: np.ndarray) -> Cells:
+    """The cells of some items, those of each item next to each other; `count` is of all items."""
+    if data.sparse is None:
+        assert data.dense is not None
+        weight = None if data.dense_weight is None else data.dense_weight[:, items]
+        return observed_cells(data.dense[:, items], weight)
+    first = np.searchsorted(data.sparse.item_index, items)
+    return data.sparse.taken(np.repeat(first, count[items]) + _rank(count[items]))
+
+
+def _places(count: np.ndarray, n_lanes_of: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and lanes of the cells of a block's items."""
+    rank = _rank(count)
     first_lane = np.cumsum(n_lanes_of) - n_lanes_of
-    return (
-        np.repeat(first[items], each) + rank,
-        rank % width,
-        np.repeat(first_lane, each) + rank // width,
-    )
+    return rank % width, np.repeat(first_lane, count) + rank // width
+
+
+def _rank(count: np.ndarray) -> np.ndarray:
+    """Of each cell within its item."""
+    return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)

@@ -179,6 +179,13 @@ class ResponseMatrix:
         assert self.dense is not None
         return self.dense.dtype == np.int8
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether any weight is not 1."""
+        if self.sparse is not None:
+            return bool(np.any(self.sparse.weight != 1))
+        return self.dense_weight is not None
+
     def cells(self) -> Cells:
         """The observed cells, sorted by item and then by model."""
         if self.sparse is not None:

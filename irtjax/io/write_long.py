@@ -15,7 +15,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.io.parquet_table import MODEL_COLUMNS
 from irtjax.io.write import arrow_table, atomic_path, csv_options, texts_of
 
-__all__ = ["has_weight", "write_csv", "write_parquet"]
+__all__ = ["write_csv", "write_parquet"]
 
 _CELLS_AT_ONCE = 1 << 20
 _COMPRESSION = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -56,7 +56,7 @@ class _Columns:
         self._model = self._side(matrix.model_ids, "model_id", matrix.model_metadata)
         self._item = self._side(matrix.item_ids, "item_id", matrix.item_metadata)
         self._response = pa.int8() if matrix.is_binary else pa.float32()
-        self._has_weight = has_weight(matrix)
+        self._has_weight = matrix.is_weighted
         self.schema = self.batch(_EMPTY).schema
 
     def texts(self) -> list[pa.Array | pa.ChunkedArray]:
@@ -127,10 +127,3 @@ def _with_empty(cells: Cells, model: np.ndarray, item: np.ndarray) -> Cells:
         np.append(cells.response, np.full(n_empty, np.nan, np.float32))[order],
         np.append(cells.weight, np.ones(n_empty, np.float32))[order],
     )
-
-
-def has_weight(matrix: ResponseMatrix) -> bool:
-    """Whether any weight is not 1."""
-    if matrix.sparse is None:
-        return matrix.dense_weight is not None
-    return bool(np.any(matrix.sparse.weight != 1))

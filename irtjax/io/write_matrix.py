@@ -13,7 +13,7 @@ from irtjax.io.columns import CANONICAL
 from irtjax.io.files import PathLike, plain_suffix, quoted
 from irtjax.io.metadata import OF_ITEMS
 from irtjax.io.write import atomic_path
-from irtjax.io.write_long import has_weight, write_csv, write_parquet
+from irtjax.io.write_long import write_csv, write_parquet
 
 __all__ = ["write_responses"]
 
@@ -99,7 +99,7 @@ def _write_npz(matrix: ResponseMatrix, path: Path, more: Mapping[str, np.ndarray
         arrays["cell_model"] = matrix.sparse.model_index
         arrays["cell_item"] = matrix.sparse.item_index
         arrays["cell_response"] = matrix.sparse.response
-        if has_weight(matrix):
+        if matrix.is_weighted:
             arrays["cell_weight"] = matrix.sparse.weight
     else:
         assert matrix.dense is not None

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 
 from irtjax.data.blocks import make_blocks
-from irtjax.data.cells import Cells
 from irtjax.data.checks import MISSING
 from irtjax.data.lanes import fill_lanes
-from irtjax.data.layout import DENSE_FROM
 from irtjax.data.responses import ResponseMatrix
 
 
@@ -41,10 +39,8 @@ def problems(draw):
 def test_every_cell_is_in_a_lane_of_its_item(problem):
     dense, weight, group, size, n_shards = problem
     data = _matrix(dense, weight)
-    if data.density >= DENSE_FROM:
-        return
     blocks, layout = make_blocks(
-        data, group, n_shards=n_shards, items_per_block=size, may_be_sparse=True
+        data, group, n_shards=n_shards, items_per_block=size, sparse_below=1.0
     )
     assert blocks.n_blocks % n_shards == 0
     assert int(blocks.n_items) == dense.shape[1]
@@ -71,7 +67,7 @@ def test_every_cell_is_in_a_lane_of_its_item(problem):
 def test_groups_and_values_go_to_the_blocks_and_back(problem):
     dense, weight, group, size, n_shards = problem
     blocks, layout = make_blocks(
-        _matrix(dense, weight), group, n_shards=n_shards, items_per_block=size, may_be_sparse=True
+        _matrix(dense, weight), group, n_shards=n_shards, items_per_block=size, sparse_below=1.0
     )
     np.testing.assert_array_equal(layout.from_blocks(blocks.group), group)
     assert np.all((blocks.group >= 0) & (blocks.group < blocks.n_groups))
@@ -81,17 +77,34 @@ def test_groups_and_values_go_to_the_blocks_and_back(problem):
     np.testing.assert_array_equal(layout.from_blocks(layout.to_blocks(values)), values)
 
 
+@given(problem=problems())
+def test_a_matrix_gives_the_lanes_of_its_cells(problem):
+    dense, weight, group, size, n_shards = problem
+    data = _matrix(dense, weight)
+    kept = data.replace(
+        sparse=None,
+        dense=data.to_dense(),
+        dense_weight=None if weight is None else weight.astype(np.float32),
+    )
+    settings = {"n_shards": n_shards, "items_per_block": size, "sparse_below": 1.0}
+    one, other = (make_blocks(each, group, **settings)[0] for each in (data, kept))
+    for name in ("response", "weight", "cell_model", "lane_item", "is_item"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
 def test_blocks_are_sparse_only_where_asked_and_where_cells_are_few():
     rng = np.random.default_rng(0)
     for density, is_sparse in ((0.05, True), (0.5, False)):
-        data = _matrix(np.where(rng.random((40, 50)) < density, 1, -1))
-        assert (make_blocks(data, may_be_sparse=True)[0].cell_model is not None) == is_sparse
+        data = ResponseMatrix.from_dense(np.where(rng.random((40, 50)) < density, 1, -1))
+        assert (make_blocks(data, sparse_below=0.2)[0].cell_model is not None) == is_sparse
         assert make_blocks(data)[0].cell_model is None
 
 
-def _cells(item_index, model_index):
-    one = np.ones(len(item_index), np.float32)
-    return Cells(model_index.astype(np.int32), item_index.astype(np.int32), one, one)
+def _responses(item_index, model_index, n_models, n_items):
+    """All right; a pair given twice is one."""
+    item, model = np.divmod(np.unique(item_index * n_models + model_index), n_models)
+    ids = {"model_ids": np.arange(n_models), "item_ids": np.arange(n_items)}
+    return ResponseMatrix.from_cells(model, item, np.ones(len(item)), **ids)
 
 
 @pytest.mark.parametrize("per_item", [5, 50, 500])
@@ -100,14 +113,9 @@ def test_little_of_the_blocks_is_empty(per_item):
     n_models, n_items = 2_000, 4_000
     count = rng.poisson(per_item, n_items)
     item = np.repeat(np.arange(n_items), count)
-    lanes = fill_lanes(
-        _cells(item, rng.integers(0, n_models, len(item))),
-        np.arange(n_items),
-        n_models,
-        n_shards=1,
-        items_per_block=None,
-    )
-    assert lanes.response.size < (1.7 if per_item == 5 else 1.3) * len(item)
+    data = _responses(item, rng.integers(0, n_models, len(item)), n_models, n_items)
+    lanes = fill_lanes(data, np.arange(n_items), n_shards=1, items_per_block=None)
+    assert lanes.response.size < (1.7 if per_item == 5 else 1.3) * data.n_responses
     # Nor do item positions run away.
     assert len(lanes.item) * lanes.items_per_block < 2 * n_items
 
@@ -117,10 +125,9 @@ def test_one_item_that_all_answer_among_rare_ones_costs_its_own_cells():
     n_models, n_items = 20_000, 3_000
     item = np.concatenate([np.zeros(n_models, int), np.repeat(np.arange(1, n_items), 8)])
     model = np.concatenate([np.arange(n_models), rng.integers(0, n_models, 8 * (n_items - 1))])
-    lanes = fill_lanes(
-        _cells(item, model), np.arange(n_items), n_models, n_shards=1, items_per_block=None
-    )
-    assert lanes.response.size < 2 * len(item)
+    data = _responses(item, model, n_models, n_items)
+    lanes = fill_lanes(data, np.arange(n_items), n_shards=1, items_per_block=None)
+    assert lanes.response.size < 2 * data.n_responses
     # It is one item of one block, whose lanes hold all its cells.
     block, position = divmod(int(lanes.position[0]), lanes.items_per_block)
     mine = (lanes.item[block] == position)[None] & (lanes.response[block] >= 0)
@@ -142,7 +149,7 @@ def test_case_15_products_of_models_and_items_beyond_int32():
     )
     assert data.n_responses == len(key)
     assert 0 < data.density < 1e-4
-    blocks, layout = make_blocks(data, may_be_sparse=True)
+    blocks, layout = make_blocks(data, sparse_below=0.2)
     positions = layout.to_blocks(np.arange(n_items), -1)
     taken = blocks.response >= 0
     where = np.take_along_axis(positions, blocks.lane_item, axis=1)[:, None]

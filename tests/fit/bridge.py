@@ -38,10 +38,10 @@ def matrix(problem):
 class Placed:
     """A problem on the devices: blocks, layout, mesh, posteriors, distribution, context.
 
-    With `may_be_sparse` blocks hold the observed cells only, where these are few.
+    Below `sparse_below` observed blocks hold the observed cells only.
     """
 
-    def __init__(self, problem, items_per_block, devices=None, *, may_be_sparse=False):
+    def __init__(self, problem, items_per_block, devices=None, *, sparse_below=0.0):
         self.problem = problem
         self.mesh = items_mesh(devices)
         blocks, self.layout = make_blocks(
@@ -49,7 +49,7 @@ class Placed:
             problem.group,
             items_per_block=items_per_block,
             n_shards=self.mesh.size,
-            may_be_sparse=may_be_sparse,
+            sparse_below=sparse_below,
         )
         self.blocks = place(blocks, self.mesh, BLOCKED)
         self.posteriors = place(

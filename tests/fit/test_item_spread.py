@@ -67,7 +67,7 @@ def test_sparse_blocks_have_the_spread_of_dense_ones():
     given = jnp.asarray(root @ root.transpose(0, 2, 1), jnp.zeros(()).dtype)
     found = []
     for is_sparse in (True, False):
-        placed = Placed(problem, 32, may_be_sparse=is_sparse)
+        placed = Placed(problem, 32, sparse_below=0.5 * is_sparse)
         assert (placed.blocks.cell_model is not None) == is_sparse
         spread = placed.run(
             lambda blocks, items, context, given: item_spreads(blocks, items, context, given),

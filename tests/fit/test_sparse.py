@@ -47,7 +47,7 @@ def _problem(kind):
 def passed(request):
     """The problem in sparse blocks, what the oracle says, and what the estimator computed."""
     problem = _problem(request.param)
-    placed = Placed(problem, ITEMS_PER_BLOCK, may_be_sparse=True)
+    placed = Placed(problem, ITEMS_PER_BLOCK, sparse_below=0.2)
     assert placed.blocks.cell_model is not None
     return placed, reference.renew(problem), *placed.renew()
 
@@ -109,7 +109,7 @@ def test_starts_are_those_of_dense_blocks():
                     model_accuracy(blocks),
                 )
             )
-            for placed in (Placed(problem, ITEMS_PER_BLOCK, may_be_sparse=s) for s in (True, False))
+            for placed in (Placed(problem, ITEMS_PER_BLOCK, sparse_below=s) for s in (0.2, 0.0))
         ]
         for one, other in zip(*(jax.tree.leaves(each) for each in found), strict=True):
             close(one, other, kind="fit")
@@ -118,8 +118,8 @@ def test_starts_are_those_of_dense_blocks():
 @pytest.mark.parametrize("size", [7, None])
 def test_the_size_of_sparse_blocks_does_not_matter(size):
     problem = _problem("2pl")
-    one, first = (placed := Placed(problem, ITEMS_PER_BLOCK, may_be_sparse=True)).renew()
-    other, second = (cut := Placed(problem, size, may_be_sparse=True)).renew()
+    one, first = (placed := Placed(problem, ITEMS_PER_BLOCK, sparse_below=0.2)).renew()
+    other, second = (cut := Placed(problem, size, sparse_below=0.2)).renew()
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         close(a, b, kind="reduction", scale=30)
     for a, b in zip(placed.items_first(first), cut.items_first(second), strict=True):
@@ -131,7 +131,7 @@ def test_sparse_blocks_on_four_devices_give_the_pass_of_one():
     problem = _problem("everything")
     results = []
     for n in (1, 4):
-        placed = Placed(problem, 48, devices=jax.devices()[:n], may_be_sparse=True)
+        placed = Placed(problem, 48, devices=jax.devices()[:n], sparse_below=0.2)
         assert len(placed.blocks.cell_model.sharding.device_set) == n
         result, renewed = placed.renew()
         results.append((result, placed.items_first(renewed)))

@@ -4,15 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import expit
 
 from irtjax.fit import uncertainty
-from irtjax.fit.expected_score import expected_scores
 from irtjax.fit.uncertainty import collapse, uncertainty_sums
 from irtjax.model.response import Asymptotes
 from tests.fit import reference
 from tests.fit.bridge import Placed, unpacked
-from tests.tolerances import close, tolerance
+from tests.tolerances import close
 
 ability_errors = jax.jit(uncertainty.ability_errors)
 N_MODELS, N_ITEMS, DIMS, N_GROUPS, TAU_SQUARED = 24, 300, 2, 9, 0.4
@@ -98,52 +96,6 @@ def test_sums_over_items(passed):
         close(groups.effects.score, effects[0][0], kind="solve", scale=30)
         close(groups.effects.information, effects[0][1], kind="solve", scale=30)
         close(groups.effects.cross, effects[1], kind="solve", scale=30)
-
-
-@pytest.mark.oracle
-def test_expected_scores_are_mean_probabilities_over_all_items(passed):
-    # Over all items, answered or not, with the full mixture.
-    placed, *_ = passed
-    problem = placed.problem
-    nodes, weights = reference.hermite(problem.n_nodes)
-    expected = np.zeros(N_MODELS)
-    for j, g in enumerate(problem.group):
-        offset = 0 if problem.effect is None else problem.effect[:, g]
-        for share, m, V in zip(
-            problem.share[j], problem.mean[j], problem.covariance[j], strict=True
-        ):
-            center = problem.design @ m + offset
-            sd = np.sqrt(np.einsum("ia,ab,ib->i", problem.design, V, problem.design))
-            s = weights @ expit(center + nodes[:, None] * sd)
-            c, d = problem.guessing[g], problem.feasibility[g]
-            expected += share * (c + (d - c) * s)
-    score = placed.run(
-        lambda blocks, items, context: expected_scores(blocks, items, context),
-        placed.posteriors,
-        placed.context,
-    )
-    close(score, expected / N_ITEMS, kind="reduction")
-
-
-@pytest.mark.oracle
-def test_expected_scores_of_many_models_at_one_dim_are_interpolated():
-    problem = reference.random_problem(
-        np.random.default_rng(2), n_models=600, n_items=40, dims=1, n_groups=3, has_effects=False
-    )
-    nodes, weights = reference.hermite(problem.n_nodes)
-    center = problem.design @ problem.mean[:, 0].T
-    sd = np.sqrt(
-        np.einsum("ia,jab,ib->ij", problem.design, problem.covariance[:, 0], problem.design)
-    )
-    expected = np.tensordot(weights, expit(center + nodes[:, None, None] * sd), 1).mean(axis=1)
-    placed = Placed(problem, 16)
-    score = placed.run(
-        lambda blocks, items, context: expected_scores(blocks, items, context),
-        placed.posteriors,
-        placed.context,
-    )
-    # In float64 what is left is the interpolation.
-    np.testing.assert_allclose(score, expected, atol=max(1e-9, tolerance("reduction")))
 
 
 @pytest.mark.oracle
