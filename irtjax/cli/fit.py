@@ -129,6 +129,25 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = None,
+    item_features: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN|FILE",
+            show_default=False,
+            help="Of psn and deep-irt: numeric item columns (repeatable), or a CSV, Parquet or "
+            "JSON Lines file with item_id and numeric columns, or .npy with a row an item.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    model_features: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN|FILE",
+            show_default=False,
+            help="The same for models, with model_id.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     max_steps: options.MaxSteps = 1000,
     seed: options.Seed = 0,
     holdout: Annotated[
@@ -195,6 +214,10 @@ def fit(
     if loadings is None and (general or correlated):
         raise InputError("--general and --correlated belong to --loadings; add it")
     arguments |= {"loadings": loadings, "general": general, "correlated": correlated}
+    arguments |= {
+        "item_features": _columns_or_file(item_features),
+        "model_features": _columns_or_file(model_features),
+    }
     arguments["priors"] = _priors(prior or [], no_priors=no_priors)
     parts = read_parts(responses, reader, holdout=holdout, test=test, seed=seed, output=output)
     _check_with_data(parts, spec, arguments)
@@ -217,6 +240,11 @@ def _checked_spec(family: str, dims: int, settings: dict[str, Any]) -> "ModelSpe
     spec = ModelSpec(family, dims)
     FitSettings(**settings)
     return spec
+
+
+def _columns_or_file(given: list[str] | None) -> Any:
+    """One name may be a file's; several are columns."""
+    return given[0] if given and len(given) == 1 else given or None
 
 
 def _network(changes: list[str]) -> "Network | None":

@@ -44,6 +44,8 @@ def fit(
     correlated: bool = False,
     priors: Priors | None = None,
     network: Any = None,
+    item_features: Any = None,
+    model_features: Any = None,
     seed: int = 0,
     max_steps: int = 1000,
     checkpoints: Checkpoints | None = None,
@@ -87,6 +89,11 @@ def fit(
             abilities are estimated one by one, and correlate as they do.
         priors: hyperparameters of the priors.
         network: `irtjax.Network`: towers and training of `psn` and `deep-irt`.
+        item_features: what `psn` and `deep-irt` learn of items beside their ids, so that an item
+            never answered gets parameters: numeric item columns (a name or several), a data frame
+            or a CSV, Parquet or JSON Lines file with `item_id` and numeric columns (embeddings of
+            the text, say), or an array or `.npy` file with a row an item.
+        model_features: the same for models, with `model_id`.
         seed: of what is random (the start, above 512 models).
         max_steps: most steps.
         checkpoints: where to save the state on the way, and whether to resume from there.
@@ -124,6 +131,8 @@ def fit(
         correlated=correlated,
         priors=priors or Priors(),
         network=network,
+        item_features=item_features,
+        model_features=model_features,
         seed=seed,
         max_steps=max_steps,
     )

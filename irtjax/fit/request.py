@@ -5,6 +5,7 @@ from typing import Any
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.features import Features, Side, make_features
 from irtjax.fit.items_route import cluster_column
 from irtjax.fit.loadings import make_loadings, spec_with
 from irtjax.fit.report import clustered_note, plain_settings
@@ -84,6 +85,8 @@ def make_request(
     loadings: Any,
     general: bool,
     correlated: bool,
+    item_features: Any = None,
+    model_features: Any = None,
     **settings: Any,
 ) -> Request:
     """Check the arguments of `irtjax.fit` against the data, and choose the route.
@@ -95,7 +98,9 @@ def make_request(
         loadings: as `make_loadings` takes them; None for an exploratory model.
         general: with loadings, put a general factor before them.
         correlated: with loadings, dims may correlate.
-        settings: all that `FitSettings` has beside the loadings.
+        item_features: as `make_features` takes them; None without.
+        model_features: as `make_features` takes them; None without.
+        settings: all that `FitSettings` has beside these.
 
     Raises:
         InputError: data or settings that cannot be fitted; one line says why.
@@ -104,10 +109,20 @@ def make_request(
     mask = None
     if loadings is not None:
         mask = make_loadings(data, loadings, has_general=general)
-    chosen = FitSettings(**settings, loadings=mask, is_correlated=correlated)
+    chosen = FitSettings(
+        **settings,
+        item_features=_features(data, "item", item_features),
+        model_features=_features(data, "model", model_features),
+        loadings=mask,
+        is_correlated=correlated,
+    )
     if mask is not None:
         spec = spec_with(spec, mask)
     elif general:
         raise InputError("a general factor needs loadings; give the column or file of the others")
     check_responses(data, spec, is_confirmatory=mask is not None)
     return Request(data, spec, chosen, *choose_route(data, spec, priors, chosen))
+
+
+def _features(data: ResponseMatrix, side: Side, given: Any) -> Features | None:
+    return None if given is None else make_features(data, side, given)

@@ -5,6 +5,7 @@ from typing import Any
 
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError
+from irtjax.fit.features import Features
 from irtjax.fit.loadings import Loadings
 from irtjax.fit.registry import registered_estimators
 
@@ -44,6 +45,8 @@ class FitSettings:
     loadings: Loadings | None = None
     is_correlated: bool = False
     network: Any = None
+    item_features: Features | None = None
+    model_features: Features | None = None
 
     def __post_init__(self) -> None:
         _check_known("estimator", self.estimator, ESTIMATORS + registered_estimators())
@@ -70,18 +73,23 @@ class FitSettings:
             )
         if self.nodes is not None and self.estimator in ("joint-map", *registered_estimators()):
             raise InputError(f"{self.estimator} integrates nothing out and so has no nodes")
-        if self.network is not None and self.estimator not in registered_estimators():
-            raise InputError(
-                f"network settings belong to estimator {' or '.join(registered_estimators())}, not "
-                f"{self.estimator}"
-            )
+        for what, given in (
+            ("network settings", self.network),
+            ("item features", self.item_features),
+            ("model features", self.model_features),
+        ):
+            if given is not None and self.estimator not in registered_estimators():
+                raise InputError(
+                    f"{what} belong to estimator {' or '.join(registered_estimators())}, not "
+                    f"{self.estimator}"
+                )
         for needed, owner in ((for_items, "marginal-items"), (for_models, "marginal-models")):
             if needed and self.estimator not in ("auto", owner):
                 raise InputError(f"{needed} does not go with estimator {self.estimator}")
 
     def arguments(self) -> dict[str, Any]:
         """As arguments of `irtjax.fit`, but for the loadings."""
-        own = ("loadings", "is_correlated", "network")
+        own = ("loadings", "is_correlated", "network", "item_features", "model_features")
         names = (field.name for field in dataclasses.fields(self))
         return {name: getattr(self, name) for name in names if name not in own}
 

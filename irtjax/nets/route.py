@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
+from jaxtyping import Array, Float
 
 from irtjax.data.blocks import make_blocks
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.checkpoints import fingerprint
+from irtjax.fit.features import Features
 from irtjax.fit.joint_map import JointEstimates, joint_priors
 from irtjax.fit.joint_route import joint_parameters
 from irtjax.fit.report import plain_settings
@@ -41,7 +43,15 @@ class PsnRoute:
             raise InputError("networks need at least 2 responses: one to train on, one to stop by")
         self.data, self.spec, self.priors = data, spec, joint_priors(priors, spec)
         self.seed = settings.seed
-        self.model_features = self.item_features = None
+        self.model_features = _table(settings.model_features)
+        self.item_features = _table(settings.item_features)
+        self.feature_names = {
+            side: [] if features is None else list(features.names)
+            for side, features in (
+                ("item", settings.item_features),
+                ("model", settings.model_features),
+            )
+        }
         self.estimator = Psn(self.network_of(settings), self.name)
 
     def network_of(self, settings: FitSettings) -> Network:
@@ -92,7 +102,12 @@ class PsnRoute:
             "item_errors": "conditional",
             "priors": plain_settings(self.priors),
             "network": dataclasses.asdict(self.estimator.network),
+            "features": self.feature_names,
         }
+
+
+def _table(features: Features | None) -> Float[Array, "rows features"] | None:
+    return None if features is None else jnp.asarray(features.values, jnp.zeros(()).dtype)
 
 
 class DeepIrtRoute(PsnRoute):

@@ -1,0 +1,157 @@
+"""Numbers that describe items or models: what networks may learn from beside the ids."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.io.files import check_readable, one_line_errors
+from irtjax.io.tables import read_table
+
+__all__ = ["Features", "Side", "make_features"]
+
+Side = Literal["item", "model"]
+_NAMED = 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Features:
+    """Standardised features of one side, in the data's order.
+
+    Attributes:
+        names: of the columns.
+        values: mean 0 and standard deviation 1 over the rows with responses; constant columns are 0.
+    """
+
+    names: tuple[str, ...]
+    values: Float[np.ndarray, "rows features"]
+
+
+def make_features(data: ResponseMatrix, side: Side, given: Any) -> Features:
+    """The features of a fit, from what a user gives.
+
+    Args:
+        data: the responses, whose items or models are described.
+        side: `item` or `model`.
+        given: names of numeric metadata columns (one name or several); a data frame or a CSV,
+            Parquet or JSON Lines file with `item_id` (`model_id`) and numeric columns; a `.npy`
+            file or an array with a row an item (model) in the data's order.
+
+    Raises:
+        InputError: no such column or file, ids without a row or with several, values that are no
+            finite numbers; one line names the first.
+    """
+    ids = data.item_ids if side == "item" else data.model_ids
+    metadata = data.item_metadata if side == "item" else data.model_metadata
+    if isinstance(given, str) and given in metadata:
+        given = [given]
+    if isinstance(given, pd.DataFrame):
+        names, values = _of_frame(given, ids, side, f"the {side} features")
+    elif isinstance(given, str | Path):
+        names, values = _of_file(Path(given), ids, side, metadata)
+    elif isinstance(given, Sequence):
+        names, values = _of_columns(metadata, given, side)
+    else:
+        names, values = _of_array(given, len(ids), side, f"the {side} features")
+    _check_finite(values, names, ids, side)
+    is_seen = data.totals("items" if side == "item" else "models")[0] > 0
+    return Features(names, _standardised(values, is_seen))
+
+
+def _of_columns(metadata: pd.DataFrame, given: Sequence[Any], side: Side) -> tuple[Any, Any]:
+    for name in given:
+        if name not in metadata:
+            have = ", ".join(map(str, metadata.columns)) or "none"
+            raise InputError(f"{side} feature {name!r} is no {side} column (columns: {have})")
+    if not given:
+        raise InputError(f"name at least one column of {side} features")
+    return tuple(map(str, given)), np.stack([_numbers(metadata[name]) for name in given], axis=1)
+
+
+def _of_file(path: Path, ids: np.ndarray, side: Side, metadata: pd.DataFrame) -> tuple[Any, Any]:
+    if not path.is_file():
+        have = ", ".join(map(str, metadata.columns)) or "none"
+        raise InputError(
+            f"{side} features {str(path)!r} are neither a {side} column (columns: {have}) nor a "
+            "file"
+        )
+    what = f"the {side} features in {path}"
+    if path.suffix == ".npy":
+        check_readable(path)
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (ValueError, OSError, EOFError):
+            raise InputError(f"{path} is no readable .npy file of numbers") from None
+        return _of_array(array, len(ids), side, what)
+    if path.suffix == ".parquet":
+        # Embeddings: thousands of columns of numbers, which need not pass through text.
+        with one_line_errors(path):
+            return _of_frame(pd.read_parquet(path), ids, side, what)
+    table = read_table(path, frozenset([f"{side}_id"]))
+    if f"{side}_id" not in table.names:
+        raise InputError(f"{path} needs a column '{side}_id' beside the features")
+    columns = {
+        name: np.array(table.column(name).texts(), object)[table.column(name).codes]
+        for name in table.names
+    }
+    return _of_frame(pd.DataFrame(columns), ids, side, what)
+
+
+def _of_frame(table: pd.DataFrame, ids: np.ndarray, side: Side, what: str) -> tuple[Any, Any]:
+    key = f"{side}_id"
+    if key not in table:
+        raise InputError(f"{what} need a column {key!r} beside the features")
+    names = tuple(str(name) for name in table.columns if name != key)
+    if not names:
+        raise InputError(f"{what} have no column beside {key!r}")
+    index = pd.Index(table[key].astype(str))
+    if index.has_duplicates:
+        raise InputError(f"{what} have several rows for {index[index.duplicated()][0]!r}")
+    rows = index.get_indexer(pd.Index(ids))
+    if (rows < 0).any():
+        missing = ids[rows < 0]
+        named = ", ".join(repr(str(each)) for each in missing[:_NAMED])
+        raise InputError(f"{what} have no row for {len(missing):,} {side}s (first: {named})")
+    values = np.stack([_numbers(table[name]) for name in table.columns if name != key], axis=1)
+    return names, values[rows]
+
+
+def _of_array(given: Any, n_rows: int, side: Side, what: str) -> tuple[Any, Any]:
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} are not numbers") from None
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim != 2 or len(values) != n_rows or values.shape[1] == 0:
+        raise InputError(f"{what} have shape {values.shape}, for {n_rows:,} {side}s x features")
+    return tuple(f"feature{k + 1}" for k in range(values.shape[1])), values
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    """float64, NaN where a value is no number."""
+    return pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
+
+
+def _check_finite(values: np.ndarray, names: tuple[str, ...], ids: np.ndarray, side: Side) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        row, column = bad[0]
+        raise InputError(
+            f"{side} feature {names[column]!r} of {str(ids[row])!r} is no finite number; "
+            f"{len(bad):,} such value{'s' if len(bad) > 1 else ''}: fill them in, or leave the "
+            "column out"
+        )
+
+
+def _standardised(values: np.ndarray, is_seen: np.ndarray) -> np.ndarray:
+    seen = values[is_seen] if is_seen.any() else values
+    sd = seen.std(axis=0)
+    varies = sd > 1e-12 * np.maximum(np.abs(seen).max(axis=0), 1e-300)
+    return (values - seen.mean(axis=0)) * varies / np.where(varies, sd, 1)
