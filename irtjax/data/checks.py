@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.checks import check_whole
 from irtjax.errors import InputError
 
 __all__ = [
@@ -22,14 +23,13 @@ MISSING = -1
 _SEEDS = 2**32
 
 
-def check_seed(seed: int) -> None:
+def check_seed(seed: Any) -> None:
     """Refuse seeds that NumPy or JAX cannot take.
 
     Raises:
         InputError: not a whole number from 0 to 2^32 - 1.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < _SEEDS:
-        raise InputError(f"the seed must be a whole number from 0 to {_SEEDS - 1}, not {seed!r}")
+    check_whole("the seed", seed, 0, _SEEDS - 1)
 
 
 def checked_ids(ids: Sequence[str] | None, size: int, kind: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from irtjax.checks import check_whole, shown
 from irtjax.errors import InputError
 
 __all__ = ["FAMILIES", "ModelSpec"]
@@ -35,12 +36,11 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         family = self.family.lower() if isinstance(self.family, str) else self.family
-        if family not in FAMILIES:
+        if not isinstance(family, str) or family not in FAMILIES:
             raise InputError(
-                f"family {self.family!r} is not known; use one of {', '.join(FAMILIES)}"
+                f"family {shown(self.family)} is not known; use one of {', '.join(FAMILIES)}"
             )
-        if isinstance(self.dims, bool) or not isinstance(self.dims, int) or self.dims < 1:
-            raise InputError(f"dims must be a whole number of at least 1, not {self.dims!r}")
+        object.__setattr__(self, "dims", check_whole("dims", self.dims, 1))
         object.__setattr__(self, "family", family)
 
     @property
