@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irtjax.data.cells import Cells
+from irtjax.data.parts import n_parts
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
@@ -81,51 +81,10 @@ def data_warnings(data: ResponseMatrix) -> list[str]:
                 f"{len(empty):,} {noun} without responses (first: {ids[empty[0]]!r}) kept at the "
                 f"prior's value, {prior}, flagged no_responses"
             )
-    n_components = _n_components(data)
-    if n_components > 1:
+    count_of_parts = n_parts(data)
+    if count_of_parts > 1:
         found.append(
-            f"the data fall into {n_components} parts that share no model or item; "
+            f"the data fall into {count_of_parts:,} parts that share no model or item; "
             "abilities of different parts are compared by the priors alone"
         )
     return found
-
-
-def _n_components(data: ResponseMatrix) -> int:
-    """Connected parts of the graph of models and items with responses."""
-    if data.density > 0.5:
-        return 1
-    cells = data.cells()
-    if _is_connected(cells, data.n_models, data.n_items):
-        return 1
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    n = data.n_models + data.n_items
-    graph = coo_matrix(
-        (np.ones(len(cells), np.int8), (cells.model_index, cells.item_index + data.n_models)),
-        shape=(n, n),
-    )
-    labels = connected_components(graph, directed=False)[1]
-    seen = np.concatenate(
-        [np.unique(cells.model_index), np.unique(cells.item_index) + data.n_models]
-    )
-    return len(np.unique(labels[seen]))
-
-
-# Sweeps from one model through the items it shares to others and back. Three reach everything in
-# data with some overlap, at a tenth of the cost of the graph's components.
-_SWEEPS = 4
-
-
-def _is_connected(cells: Cells, n_models: int, n_items: int) -> bool:
-    """Whether a few sweeps from the model with the most responses reach every cell."""
-    is_reached = np.zeros(n_models, bool)
-    is_reached[np.argmax(np.bincount(cells.model_index, minlength=n_models))] = True
-    for _ in range(_SWEEPS):
-        has_item = np.zeros(n_items, bool)
-        has_item[cells.item_index[is_reached[cells.model_index]]] = True
-        is_cell = has_item[cells.item_index]
-        if is_cell.all():
-            return True
-        is_reached[cells.model_index[is_cell]] = True
-    return False

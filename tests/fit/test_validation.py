@@ -88,3 +88,12 @@ def test_data_in_two_parts_are_told():
     assert any("fall into 2 parts that share no model or item" in text for text in said)
     linked = _cells([0, 1, 0, 1, 2, 3, 2, 3, 0], [0, 0, 1, 1, 2, 2, 3, 3, 2], 4, 5)
     assert not any("parts" in text for text in data_warnings(linked))
+
+
+def test_a_small_part_beside_dense_data_is_told():
+    matrix = np.full((20, 15), -1)
+    matrix[:18, :14] = np.random.default_rng(0).integers(0, 2, (18, 14))
+    matrix[18:, 14] = 1
+    data = ResponseMatrix.from_dense(matrix)
+    assert data.density > 0.5
+    assert any("fall into 2 parts" in text for text in data_warnings(data))
