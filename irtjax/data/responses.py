@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from irtjax.data.cells import Cells, checked_cells, observed_cells
-from irtjax.data.checks import check_weight, checked_ids, checked_metadata, checked_values
+from irtjax.data.checks import check_weight, checked_values, checked_weight, number_array
 from irtjax.data.groups import group_codes
+from irtjax.data.labels import checked_ids, checked_metadata, in_order_of, labels_of
 from irtjax.data.layout import Layout, dense_matrix, layout_of_cells, layout_of_matrix
 from irtjax.data.totals import totals_of_cells, totals_of_matrix
 from irtjax.errors import InputError
@@ -67,12 +68,13 @@ class ResponseMatrix:
         """Build from a models x items array; missing is -1, NaN or a masked cell.
 
         Args:
-            responses: models x items, values in [0, 1] or missing.
+            responses: models x items, values in [0, 1] or missing: an array, nested lists, or a
+                data frame, whose index and columns are the ids where they do more than count.
             model_ids: one string a row; `model-0`, `model-1`, ... without.
             item_ids: one string a column; `item-0`, `item-1`, ... without.
             weight: models x items, positive where observed.
-            item_metadata: one row an item, in order.
-            model_metadata: one row a model, in order.
+            item_metadata: one row an item: in the order of the items, or with their ids as index.
+            model_metadata: one row a model, likewise.
             provenance: what the reader wants recorded.
 
         Raises:
@@ -83,7 +85,10 @@ class ResponseMatrix:
         """
         if isinstance(responses, np.ma.MaskedArray):
             responses = np.ma.filled(responses.astype(np.float32), np.nan)
-        matrix = np.asarray(responses)
+        if isinstance(responses, pd.DataFrame):
+            model_ids = labels_of(responses.index) if model_ids is None else model_ids
+            item_ids = labels_of(responses.columns) if item_ids is None else item_ids
+        matrix = number_array("responses", responses)
         if matrix.ndim != 2:
             raise InputError(
                 f"responses must be a models x items matrix, not {matrix.ndim}-dimensional"
@@ -92,7 +97,7 @@ class ResponseMatrix:
         items = checked_ids(item_ids, matrix.shape[1], "item")
         matrix = checked_values(matrix, models, items)
         if weight is not None:
-            weight = np.asarray(weight, np.float32)
+            weight = _weight_of(weight, models, items)
             if weight.shape != matrix.shape:
                 raise InputError(f"weight has shape {weight.shape}, the responses {matrix.shape}")
             check_weight(weight[matrix >= 0])
@@ -100,8 +105,8 @@ class ResponseMatrix:
             models,
             items,
             *layout_of_matrix(matrix, weight),
-            checked_metadata(item_metadata, len(items), "item"),
-            checked_metadata(model_metadata, len(models), "model"),
+            checked_metadata(item_metadata, items, "item"),
+            checked_metadata(model_metadata, models, "model"),
             provenance or Provenance(),
         )
 
@@ -128,23 +133,23 @@ class ResponseMatrix:
             model_ids: one string a model.
             item_ids: one string an item.
             weight: positive, one a cell.
-            item_metadata: one row an item, in order.
-            model_metadata: one row a model, in order.
+            item_metadata: one row an item: in the order of the items, or with their ids as index.
+            model_metadata: one row a model, likewise.
             provenance: what the reader wants recorded.
 
         Raises:
             InputError: a value outside [0, 1], a repeated id, the same cell twice, an index
                 without an id, columns of unequal lengths.
         """
-        models = checked_ids(model_ids, len(model_ids), "model")
-        items = checked_ids(item_ids, len(item_ids), "item")
+        models = checked_ids(model_ids, None, "model")
+        items = checked_ids(item_ids, None, "item")
         cells = checked_cells(model_index, item_index, response, weight, models, items)
         return cls(
             models,
             items,
             *layout_of_cells(cells, (len(models), len(items))),
-            checked_metadata(item_metadata, len(items), "item"),
-            checked_metadata(model_metadata, len(models), "model"),
+            checked_metadata(item_metadata, items, "item"),
+            checked_metadata(model_metadata, models, "model"),
             provenance or Provenance(),
         )
 
@@ -248,3 +253,12 @@ class ResponseMatrix:
             f"ResponseMatrix({self.n_models:,} models x {self.n_items:,} items, "
             f"{self.n_responses:,} responses, {layout})"
         )
+
+
+def _weight_of(weight: Any, models: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Weights as float32; those of a data frame by its labels, where it has some."""
+    if isinstance(weight, pd.DataFrame) and weight.shape == (len(models), len(items)):
+        rows = in_order_of(models, weight.index, "the weights' rows", "model")
+        columns = in_order_of(items, weight.columns, "the weights' columns", "item")
+        weight = weight.iloc[rows, columns]
+    return checked_weight(weight)

@@ -9,6 +9,7 @@ import pandas as pd
 from jaxtyping import Array, Float
 
 from irtjax.data.cells import Cells
+from irtjax.data.checks import checked_index
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.prediction import PredictionParameters, cell_probabilities
@@ -139,7 +140,14 @@ class FitResult:
         return ids.assign(probability=probability)
 
     def predict_cells(self, model_index: np.ndarray, item_index: np.ndarray) -> np.ndarray:
-        """Probabilities (float64) of cells given by row and column of the matrix."""
+        """Probabilities (float64) of cells given by row and column of the matrix.
+
+        Raises:
+            InputError: indices beyond the data, that are no whole numbers, or of unequal numbers.
+        """
+        n_cells = np.size(model_index)
+        model_index = checked_index(model_index, self.data.n_models, n_cells, "model")
+        item_index = checked_index(item_index, self.data.n_items, n_cells, "item")
         return cell_probabilities(self.prediction_parameters(), model_index, item_index)
 
     def prediction_parameters(self) -> PredictionParameters:

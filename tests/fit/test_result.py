@@ -88,6 +88,24 @@ def test_unknown_ids_and_missing_columns_are_refused_by_name(saved):
         fit.predict(pd.DataFrame({"model_id": ["model-00"]}))
 
 
+@pytest.mark.parametrize(
+    "models, items, message",
+    [
+        ([24], [0], "model index 24 is not one of the 24 models; indices are 0 to 23"),
+        ([-1], [0], "model index -1 is not one of the 24 models"),
+        ([0], [9999], "item index 9999 is not one of the"),
+        ([0, 1, 2], [0, 1], "2 item indices for 3 cells"),
+        ([1.5], [0], "model indices must be whole numbers from 0 on, not float64"),
+        ([0], ["benchmark-0/0"], "item indices must be whole numbers from 0 on, not text"),
+        (0, 0, "model indices must be one whole number a cell, not 0"),
+    ],
+)
+def test_cells_beyond_the_data_are_refused(saved, models, items, message):
+    fit, _, _ = saved
+    with pytest.raises(InputError, match=message):
+        fit.predict_cells(models, items)
+
+
 def test_no_pairs_give_no_predictions(saved):
     fit, _, _ = saved
     out = fit.predict(pd.DataFrame({"model_id": [], "item_id": []}))
