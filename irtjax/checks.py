@@ -1,13 +1,15 @@
 """Single values that a user gives: what they must be, and how messages show them."""
 
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from irtjax.errors import InputError
 
-__all__ = ["check_number", "check_text", "check_whole", "shown"]
+__all__ = ["check_number", "check_path", "check_text", "check_whole", "shown"]
 
 _LONGEST = 80
 
@@ -71,6 +73,17 @@ def check_text(what: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(f"{what} must be text, not {shown(value)}")
     return value
+
+
+def check_path(what: str, value: Any) -> Path:
+    """A path, given as text or as one.
+
+    Raises:
+        InputError: something else, or no text.
+    """
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise InputError(f"{what} must be a path, not {shown(value)}")
+    return Path(value)
 
 
 def _is_within(value: Any, least: float | None, most: float | None) -> bool:

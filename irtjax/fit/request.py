@@ -42,6 +42,7 @@ class Request:
         identity = {
             "family": self.spec.family,
             "dims": self.spec.dims,
+            "estimator": self.route.estimator.name,
             "group": settings.group,
             "model_group": settings.model_group,
             "seed": settings.seed,
@@ -58,7 +59,6 @@ class Request:
         clusters, names = self._clusters()
         return {
             "groups": names if settings.group is not None else [],
-            "estimator": route.estimator.name,
             "estimator_reason": self.reason,
             "asked": settings.asked(),
             "integrated": route.integrated,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 
+from irtjax.checks import check_path
 from irtjax.data.cells import Cells
 from irtjax.data.checks import checked_index
 from irtjax.data.responses import ResponseMatrix
@@ -179,7 +180,7 @@ class FitResult:
         """
         from irtjax.fit.files import save_run
 
-        save_run(self, Path(folder))
+        save_run(self, check_path("the folder to save to", folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> "FitResult":
@@ -190,7 +191,7 @@ class FitResult:
         """
         from irtjax.fit.files import load_run
 
-        return load_run(Path(folder))
+        return load_run(check_path("the folder to load", folder))
 
     def __repr__(self) -> str:
         return (
