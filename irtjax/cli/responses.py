@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -99,13 +99,29 @@ def _describe(data: "ResponseMatrix", output: Console, *, seconds: float) -> Non
     if "benchmark" in data.item_metadata:
         count = data.item_metadata["benchmark"].nunique()
         benchmarks = f" in {count:,} benchmark{'s' if count != 1 else ''}"
+    weights = data.sum_of_weights
+    total = "" if weights is None else f", weights {weights:,.6g} in all"
     lines(
         output,
         "Data",
         f"{data.n_models:,} models x {data.n_items:,} items{benchmarks}: {data.n_responses:,} "
-        f"responses, {data.density:.1%} of all cells",
+        f"responses, {data.density:.1%} of all cells{total}",
         f"{_files(data)}, read in {seconds:.1f} s",
+        *_special_columns(data),
     )
+
+
+def _special_columns(data: "ResponseMatrix") -> Iterator[str]:
+    """Columns that were not taken for metadata, and what they were taken for."""
+    choices = data.provenance.choices
+    if "weights" in choices:
+        source = choices["weights"]
+        text = source if isinstance(source, str) else " and ".join(source)
+        yield f"{text}: how many answers each response stands for"
+    not_kept = choices.get("columns_not_kept", {})
+    parts = [not_kept] if isinstance(not_kept, dict) else not_kept
+    for name, reason in {name: why for part in parts for name, why in part.items()}.items():
+        yield f"column {name!r} is not kept: {reason}"
 
 
 def _files(data: "ResponseMatrix") -> str:

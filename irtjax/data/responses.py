@@ -172,6 +172,17 @@ class ResponseMatrix:
         return int(np.count_nonzero(self.dense >= 0))
 
     @property
+    def sum_of_weights(self) -> float | None:
+        """Over the observed cells: how many answers they stand for; None where each weight is 1."""
+        if self.sparse is not None:
+            weight = self.sparse.weight
+            return None if np.all(weight == 1) else float(np.sum(weight, dtype=np.float64))
+        if self.dense_weight is None:
+            return None
+        assert self.dense is not None
+        return float(np.sum(self.dense_weight, where=self.dense >= 0, dtype=np.float64))
+
+    @property
     def density(self) -> float:
         """Share of cells that are observed."""
         return self.n_responses / max(self.n_models * self.n_items, 1)

@@ -17,7 +17,7 @@ from irtjax.fit.tables import metadata_name
 from irtjax.fit.uncertainty import FEWEST_CLUSTERS
 from irtjax.fit.validation import data_warnings
 
-__all__ = ["clustered_note", "fit_report", "plain_settings"]
+__all__ = ["clustered_note", "described_groups", "fit_report", "plain_settings"]
 
 # A dim in which one model holds this share of the abilities' variance describes that model alone
 # (a Heywood case); with 12 equal models a share is 1/12. Among few models one always stands out.
@@ -64,6 +64,7 @@ def fit_report(
         "n_models": data.n_models,
         "n_items": data.n_items,
         "n_responses": data.n_responses,
+        **({} if data.sum_of_weights is None else {"sum_of_weights": data.sum_of_weights}),
         "n_steps": progress.n_steps,
         "log_likelihood": objective[-1] if objective else float("nan"),
         **notes_of_estimator,
@@ -115,6 +116,24 @@ def clustered_note(
             f"there are {n_clusters}"
         )
     return f"sandwich over clusters of {clusters!r}, factor G / (G - 1)"
+
+
+def described_groups(
+    parameters: FittedParameters, codes: np.ndarray, names: list[str]
+) -> list[dict[str, Any]]:
+    """Each group of models: its size, and the estimated mean and sd of its abilities by dim."""
+    mean = np.asarray(parameters.population_mean, np.float64)
+    covariance = np.asarray(parameters.population_covariance, np.float64)
+    sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    return [
+        {
+            "name": name,
+            "n_models": int(np.count_nonzero(codes == g)),
+            "mean": mean[g].tolist(),
+            "sd": sd[g].tolist(),
+        }
+        for g, name in enumerate(names)
+    ]
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["FitResult", "FittedParameters"]
+__all__ = ["FitResult", "FittedParameters", "ability_correlations"]
 
 
 @pytree_dataclass
@@ -89,11 +89,11 @@ class FitResult:
     def ability_correlations(self) -> np.ndarray:
         """Correlations of the abilities (dims x dims, float64), of the first population.
 
-        The identity, but for confirmatory models whose dims may correlate.
+        The identity for exploratory models, and for confirmatory ones of `marginal-models` unless
+        they are `correlated`. In confirmatory models of `marginal-items` nothing holds the
+        abilities uncorrelated: theirs are those of the estimates, 0 with a general factor.
         """
-        covariance = np.asarray(self.parameters.population_covariance[0], np.float64)
-        sd = np.sqrt(np.diagonal(covariance))
-        return covariance / sd[:, None] / sd
+        return ability_correlations(self.parameters)
 
     def groups(self) -> tuple[np.ndarray, list[str]]:
         """Group of each item (codes) and the groups' names; one unnamed group without `group`."""
@@ -198,6 +198,13 @@ class FitResult:
             f"FitResult({self.spec.family}, dims={self.spec.dims}, {self.data.n_models:,} models x "
             f"{self.data.n_items:,} items, {self.status})"
         )
+
+
+def ability_correlations(parameters: FittedParameters) -> np.ndarray:
+    """Correlations of the abilities of the first population, dims x dims, float64."""
+    covariance = np.asarray(parameters.population_covariance[0], np.float64)
+    sd = np.sqrt(np.diagonal(covariance))
+    return covariance / sd[:, None] / sd
 
 
 def _positions(ids: pd.Series, known: np.ndarray, kind: str) -> np.ndarray:

@@ -1,7 +1,10 @@
 """What a fit refuses and what it warns of, checked in NumPy before anything is traced."""
 
+from typing import Any
+
 import numpy as np
 
+from irtjax.checks import shown
 from irtjax.data.parts import n_parts
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
@@ -27,12 +30,12 @@ def check_responses(
     check_types(data, spec)
     if data.n_models < 2:
         raise InputError(
-            f"{data.n_models} model in the data; abilities are relative, so at least 2 are needed"
+            f"{data.n_models} model{'' if data.n_models == 1 else 's'} in the data; abilities are "
+            "relative, so at least 2 are needed"
         )
     if data.n_items < 1 or data.n_responses < 1:
         raise InputError("no response in the data; every cell is missing")
-    weight = data.dense_weight if data.sparse is None else data.sparse.weight
-    n_answers = 0.0 if weight is None else float(np.sum(weight, dtype=np.float64))
+    n_answers = data.sum_of_weights or 0.0
     if n_answers > _MOST_ANSWERS:
         raise InputError(
             f"the weights add up to {n_answers:.2g}; a weight is the number of answers that a cell "
@@ -46,12 +49,17 @@ def check_responses(
         )
     if spec.has_common_slope and spec.dims > 1 and not is_confirmatory:
         raise InputError(
-            f"1pl with {spec.dims} dims is not identified: with one common slope a dim only the "
-            "sum of the abilities shows; use dims 1, or family 2pl"
+            f"{spec.family} with {spec.dims} dims is not identified: with one common slope a dim "
+            "only the sum of the abilities shows; use dims 1, or family 2pl"
+        )
+    if spec.family == "rasch" and spec.dims > 1:
+        raise InputError(
+            f"rasch with {spec.dims} dims has no common scale on which all slopes are 1; use "
+            "family 1pl, with one common slope a dim"
         )
 
 
-def check_types(data: ResponseMatrix, spec: ModelSpec) -> None:
+def check_types(data: Any, spec: Any) -> None:
     """Refuse what is no matrix or no spec, before anything is asked of it.
 
     Raises:
@@ -63,7 +71,10 @@ def check_types(data: ResponseMatrix, spec: ModelSpec) -> None:
             "read_responses or ResponseMatrix.from_dense"
         )
     if not isinstance(spec, ModelSpec):
-        raise InputError(f"the spec must be a ModelSpec, not {spec!r}; write ModelSpec({spec!r})")
+        example = shown(spec) if isinstance(spec, str) else "'2pl', dims=1"
+        raise InputError(
+            f"the spec must be a ModelSpec, not {shown(spec)}; write ModelSpec({example})"
+        )
 
 
 def data_warnings(data: ResponseMatrix) -> list[str]:

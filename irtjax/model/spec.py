@@ -62,3 +62,9 @@ class ModelSpec:
     def has_asymptotes(self) -> bool:
         """Whether any asymptote is estimated; without, guessing is 0 and feasibility 1."""
         return self.has_guessing or self.has_feasibility
+
+    def has_prior(self, name: str) -> bool:
+        """Whether the family estimates what a prior of this name is of."""
+        if name == "guessing":
+            return self.has_guessing
+        return name != "infeasibility" or self.has_feasibility

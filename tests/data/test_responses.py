@@ -184,6 +184,19 @@ def test_no_matrix_in_one_plain_line(dense, message):
     assert "np." not in str(caught.value)
 
 
+def test_weights_are_added_up_where_something_was_observed():
+    weight = [[2, 7.5], [np.inf, 1]]
+    made = ResponseMatrix.from_dense([[1, 0], [-1, 1]], weight=weight)
+    assert made.sum_of_weights == 10.5
+    assert ResponseMatrix.from_dense([[1, 0]]).sum_of_weights is None
+    sparse = ResponseMatrix.from_cells(
+        [0, 1], [0, 9], [1, 0], weight=[2, 3], model_ids=["a", "b"], item_ids=list("pqrstuvwxy")
+    )
+    assert sparse.sparse is not None
+    assert sparse.sum_of_weights == 5
+    assert sparse.replace(sparse=sparse.sparse.taken(slice(0, 0))).sum_of_weights is None
+
+
 def test_repr_says_what_it_is():
     text = repr(ResponseMatrix.from_dense(np.eye(3)))
     assert text == "ResponseMatrix(3 models x 3 items, 9 responses, dense)"

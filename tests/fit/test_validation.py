@@ -28,12 +28,13 @@ def _cells(models, items, n_models, n_items):
     "data, spec, message",
     [
         (ResponseMatrix.from_dense([[1, 0, 1]]), None, "1 model in the data"),
-        (ResponseMatrix.from_dense(np.zeros((0, 3))), None, "0 model"),
+        (ResponseMatrix.from_dense(np.zeros((0, 3))), None, "0 models in the data"),
         (ResponseMatrix.from_dense(np.zeros((3, 0))), None, "no response in the data"),
         (ResponseMatrix.from_dense(np.full((3, 4), -1)), None, "every cell is missing"),
         (GOOD, ModelSpec("2pl", 5), "5 dims need more than 5 models with responses; there are 5"),
         (_cells([0, 0, 1], [0, 1, 0], 4, 2), ModelSpec("2pl", 2), "there are 2; use fewer dims"),
         (GOOD, ModelSpec("1pl", 2), "1pl with 2 dims is not identified"),
+        (GOOD, ModelSpec("rasch", 2), "rasch with 2 dims is not identified"),
         (
             ResponseMatrix.from_dense(GOOD.dense, weight=np.full((5, 20), 1e30)),
             None,
