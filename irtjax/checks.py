@@ -9,7 +9,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 
-__all__ = ["check_number", "check_path", "check_text", "check_whole", "shown"]
+__all__ = ["check_number", "check_path", "check_text", "check_whole", "counted", "shown"]
 
 _LONGEST = 80
 
@@ -22,6 +22,15 @@ def shown(value: Any) -> str:
     """
     text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number of things in words.
+
+    >>> counted(1, "item"), counted(2000, "item"), counted(0, "index", "indices")
+    ('1 item', '2,000 items', '0 indices')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def check_whole(

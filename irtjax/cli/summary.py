@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from irtjax.checks import counted
 from irtjax.cli.console import lines, natural_width, show_table
 from irtjax.cli.tables import (
     flag_counts,
@@ -71,7 +72,7 @@ def agreement(starts: Mapping[str, Any]) -> str:
 def groups_of_models(column: str, groups: Sequence[Mapping[str, Any]]) -> str:
     """Mean and standard deviation of the abilities in each group of models, in words."""
     shown = [
-        f"{group['name']} ({group['n_models']:,} models) {_numbers(group['mean'])} +- "
+        f"{group['name']} ({counted(group['n_models'], 'model')}) {_numbers(group['mean'])} +- "
         f"{_numbers(group['sd'])}"
         for group in groups[:_SHOWN_GROUPS]
     ]

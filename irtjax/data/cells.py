@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from irtjax.checks import counted
 from irtjax.data.checks import (
     check_weight,
     checked_index,
@@ -109,7 +110,8 @@ def checked_cells(
     else:
         weight = checked_weight(weight)
         if weight.shape != response.shape:
-            raise InputError(f"{weight.size} weights for {len(response)} cells")
+            given = counted(weight.size, "weight")
+            raise InputError(f"{given} for {counted(len(response), 'cell')}")
         check_weight(weight[observed])
     bad = observed & ~((response >= 0) & (response <= 1))
     if bad.any():

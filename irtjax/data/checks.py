@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from irtjax.checks import check_whole, shown
+from irtjax.checks import check_whole, counted, shown
 from irtjax.errors import InputError
 
 __all__ = [
@@ -125,7 +125,8 @@ def checked_index(index: Any, size: int, n_cells: int, kind: str) -> np.ndarray:
     if checked.ndim != 1:
         raise InputError(f"{kind} indices must be one whole number a cell, not {shown(index)}")
     if len(checked) != n_cells:
-        raise InputError(f"{len(checked)} {kind} indices for {n_cells} cells")
+        given = counted(len(checked), f"{kind} index", f"{kind} indices")
+        raise InputError(f"{given} for {counted(n_cells, 'cell')}")
     if checked.dtype.kind not in "iu" and n_cells:
         raise InputError(
             f"{kind} indices must be whole numbers from 0 on, not {_kind_of(checked)} "
@@ -134,6 +135,6 @@ def checked_index(index: Any, size: int, n_cells: int, kind: str) -> np.ndarray:
     if n_cells and not (0 <= checked.min() and checked.max() < size):
         bad = checked[(checked < 0) | (checked >= size)][0]
         raise InputError(
-            f"{kind} index {bad} is not one of the {size} {kind}s; indices are 0 to {size - 1}"
+            f"{kind} index {bad} is not one of {counted(size, kind)}, which are numbered from 0"
         )
     return checked.astype(np.int32)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from irtjax.checks import shown
+from irtjax.checks import counted, shown
 from irtjax.errors import InputError
 
 __all__ = ["checked_ids", "checked_metadata", "in_order_of", "labels_of"]
@@ -29,7 +29,7 @@ def checked_ids(ids: Sequence[str] | None, size: int | None, kind: str) -> np.nd
         raise InputError(f"{kind}_ids must be one string {_each(kind)}, not {shown(ids)}")
     given = _filled(list(ids))
     if size is not None and len(given) != size:
-        raise InputError(f"{_counted(len(given), f'{kind} id')} for {_counted(size, kind)}")
+        raise InputError(f"{counted(len(given), f'{kind} id')} for {counted(size, kind)}")
     checked = _filled([str(each) for each in given])
     is_empty = pd.isna(given) | (checked == "")
     if is_empty.any():
@@ -66,8 +66,8 @@ def checked_metadata(table: Any, ids: np.ndarray, kind: str) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"{kind} metadata must be a data frame, not {type(table).__name__}")
     if len(table) != len(ids):
-        rows = _counted(len(table), "row")
-        raise InputError(f"{kind} metadata has {rows} for {_counted(len(ids), kind)}")
+        rows = counted(len(table), "row")
+        raise InputError(f"{kind} metadata has {rows} for {counted(len(ids), kind)}")
     names = pd.Index([str(name) for name in table.columns])
     if names.has_duplicates:
         repeated = names[names.duplicated()][0]
@@ -113,7 +113,3 @@ def _filled(values: list[Any]) -> np.ndarray:
 
 def _each(kind: str) -> str:
     return f"{'an' if kind == 'item' else 'a'} {kind}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.checks import counted, shown
 from irtjax.data.cells import Cells, checked_cells, observed_cells
 from irtjax.data.checks import check_weight, checked_values, checked_weight, number_array
 from irtjax.data.groups import group_codes
@@ -15,7 +16,7 @@ from irtjax.data.layout import Layout, dense_matrix, layout_of_cells, layout_of_
 from irtjax.data.totals import totals_of_cells, totals_of_matrix
 from irtjax.errors import InputError
 
-__all__ = ["Provenance", "ResponseMatrix"]
+__all__ = ["Provenance", "ResponseMatrix", "check_matrix"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,7 +231,7 @@ class ResponseMatrix:
             int64 counts and float64 weighted mean responses, NaN where nothing was observed.
         """
         if axis not in ("models", "items"):
-            raise ValueError(f"axis is 'models' or 'items', not {axis!r}")
+            raise InputError(f"axis is 'models' or 'items', not {shown(axis)}")
         if self.dense is not None and self.dense_weight is None:
             return totals_of_matrix(self.dense, 1 if axis == "models" else 0)
         cells = self.cells()
@@ -261,8 +262,25 @@ class ResponseMatrix:
     def __repr__(self) -> str:
         layout = "sparse" if self.dense is None else "dense"
         return (
-            f"ResponseMatrix({self.n_models:,} models x {self.n_items:,} items, "
-            f"{self.n_responses:,} responses, {layout})"
+            f"ResponseMatrix({counted(self.n_models, 'model')} x {counted(self.n_items, 'item')}, "
+            f"{counted(self.n_responses, 'response')}, {layout})"
+        )
+
+
+def check_matrix(data: Any, taker: str) -> None:
+    """Refuse what is no response matrix.
+
+    Args:
+        data: as given.
+        taker: the function that it was given to.
+
+    Raises:
+        InputError: one line says how to make one.
+    """
+    if not isinstance(data, ResponseMatrix):
+        raise InputError(
+            f"{taker} takes a ResponseMatrix, not {type(data).__name__}; make one with "
+            "read_responses or ResponseMatrix.from_dense"
         )
 
 

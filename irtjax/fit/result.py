@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 
-from irtjax.checks import check_path
+from irtjax.checks import check_path, counted, shown
 from irtjax.data.cells import Cells
 from irtjax.data.checks import checked_index
 from irtjax.data.responses import ResponseMatrix
@@ -131,6 +131,11 @@ class FitResult:
         Raises:
             InputError: a missing column, an id that was not in the fit.
         """
+        if not isinstance(pairs, pd.DataFrame):
+            raise InputError(
+                "pairs to predict must be a data frame with the columns 'model_id' and 'item_id', "
+                f"not {type(pairs).__name__}"
+            )
         for column in ("model_id", "item_id"):
             if column not in pairs:
                 raise InputError(f"pairs to predict need a column {column!r}")
@@ -195,8 +200,9 @@ class FitResult:
 
     def __repr__(self) -> str:
         return (
-            f"FitResult({self.spec.family}, dims={self.spec.dims}, {self.data.n_models:,} models x "
-            f"{self.data.n_items:,} items, {self.status})"
+            f"FitResult({self.spec.family}, dims={self.spec.dims}, "
+            f"{counted(self.data.n_models, 'model')} x {counted(self.data.n_items, 'item')}, "
+            f"{self.status})"
         )
 
 
@@ -208,12 +214,12 @@ def ability_correlations(parameters: FittedParameters) -> np.ndarray:
 
 
 def _positions(ids: pd.Series, known: np.ndarray, kind: str) -> np.ndarray:
-    positions = pd.Index(known).get_indexer(ids.astype(str))
+    positions = np.where(ids.isna(), -1, pd.Index(known).get_indexer(ids.astype(str)))
     if (positions < 0).any():
         row = int(np.flatnonzero(positions < 0)[0])
         count = int(np.count_nonzero(positions < 0))
         raise InputError(
-            f"{kind} {ids.iloc[row]!r} (row {row + 1} of the pairs) was not in the fit; "
-            f"{count:,} such row{'s' if count > 1 else ''}"
+            f"{kind} {shown(ids.iloc[row])} (row {row + 1} of the pairs) was not in the fit; "
+            f"{counted(count, 'such row')}"
         )
     return positions

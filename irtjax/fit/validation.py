@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.checks import shown
+from irtjax.checks import counted
 from irtjax.data.parts import n_parts
-from irtjax.data.responses import ResponseMatrix
+from irtjax.data.responses import ResponseMatrix, check_matrix
 from irtjax.errors import InputError
-from irtjax.model.spec import ModelSpec
+from irtjax.model.spec import ModelSpec, check_spec
 
 __all__ = ["check_responses", "check_types", "data_warnings"]
 
@@ -30,8 +30,8 @@ def check_responses(
     check_types(data, spec)
     if data.n_models < 2:
         raise InputError(
-            f"{data.n_models} model{'' if data.n_models == 1 else 's'} in the data; abilities are "
-            "relative, so at least 2 are needed"
+            f"{counted(data.n_models, 'model')} in the data; abilities are relative, so at least 2 "
+            "are needed"
         )
     if data.n_items < 1 or data.n_responses < 1:
         raise InputError("no response in the data; every cell is missing")
@@ -65,16 +65,8 @@ def check_types(data: Any, spec: Any) -> None:
     Raises:
         InputError: one line says what to make of it.
     """
-    if not isinstance(data, ResponseMatrix):
-        raise InputError(
-            f"fit takes a ResponseMatrix, not {type(data).__name__}; make one with "
-            "read_responses or ResponseMatrix.from_dense"
-        )
-    if not isinstance(spec, ModelSpec):
-        example = shown(spec) if isinstance(spec, str) else "'2pl', dims=1"
-        raise InputError(
-            f"the spec must be a ModelSpec, not {shown(spec)}; write ModelSpec({example})"
-        )
+    check_matrix(data, "fit")
+    check_spec(spec)
 
 
 def data_warnings(data: ResponseMatrix) -> list[str]:
@@ -87,10 +79,9 @@ def data_warnings(data: ResponseMatrix) -> list[str]:
         count = data.totals(kind)[0]
         empty = np.flatnonzero(count == 0)
         if len(empty):
-            noun = kind if len(empty) > 1 else kind[:-1]
             found.append(
-                f"{len(empty):,} {noun} without responses (first: {ids[empty[0]]!r}) kept at the "
-                f"prior's value, {prior}, flagged no_responses"
+                f"{counted(len(empty), kind[:-1])} without responses (first: {ids[empty[0]]!r}) "
+                f"kept at the prior's value, {prior}, flagged no_responses"
             )
     count_of_parts = n_parts(data)
     if count_of_parts > 1:

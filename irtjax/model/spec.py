@@ -1,11 +1,12 @@
 """Which item response model is fitted: its family and its number of dims."""
 
 import dataclasses
+from typing import Any
 
 from irtjax.checks import check_whole, shown
 from irtjax.errors import InputError
 
-__all__ = ["FAMILIES", "ModelSpec"]
+__all__ = ["FAMILIES", "ModelSpec", "check_spec"]
 
 FAMILIES = ("rasch", "1pl", "2pl", "3pl", "4pl")
 
@@ -68,3 +69,16 @@ class ModelSpec:
         if name == "guessing":
             return self.has_guessing
         return name != "infeasibility" or self.has_feasibility
+
+
+def check_spec(spec: Any) -> None:
+    """Refuse what is no spec.
+
+    Raises:
+        InputError: one line says how to write one.
+    """
+    if not isinstance(spec, ModelSpec):
+        example = shown(spec) if isinstance(spec, str) else "'2pl', dims=1"
+        raise InputError(
+            f"the spec must be a ModelSpec, not {shown(spec)}; write ModelSpec({example})"
+        )

@@ -87,14 +87,20 @@ def test_unknown_ids_and_missing_columns_are_refused_by_name(saved):
         fit.predict(pd.DataFrame({"model_id": ["model-00"], "item_id": ["nobody/1"]}))
     with pytest.raises(InputError, match="need a column 'item_id'"):
         fit.predict(pd.DataFrame({"model_id": ["model-00"]}))
+    for given, shown in (([np.int64(3)], "model 3 .row 1"), ([np.nan], "model nan .row 1")):
+        pairs = pd.DataFrame({"model_id": given, "item_id": ["benchmark-0/0"]})
+        with pytest.raises(InputError, match=f"{shown} .* was not in the fit; 1 such row$"):
+            fit.predict(pairs)
+    with pytest.raises(InputError, match=r"must be a data frame with .* not list"):
+        fit.predict([("model-00", "benchmark-0/0")])
 
 
 @pytest.mark.parametrize(
     "models, items, message",
     [
-        ([24], [0], "model index 24 is not one of the 24 models; indices are 0 to 23"),
-        ([-1], [0], "model index -1 is not one of the 24 models"),
-        ([0], [9999], "item index 9999 is not one of the"),
+        ([24], [0], "model index 24 is not one of 24 models, which are numbered from 0"),
+        ([-1], [0], "model index -1 is not one of 24 models"),
+        ([0], [9999], "item index 9999 is not one of"),
         ([0, 1, 2], [0, 1], "2 item indices for 3 cells"),
         ([1.5], [0], "model indices must be whole numbers from 0 on, not float64"),
         ([0], ["benchmark-0/0"], "item indices must be whole numbers from 0 on, not text"),
