@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from irtjax.fit.checkpoints import Checkpoints
     from irtjax.fit.result import FitResult
     from irtjax.io import read_responses, write_responses
-    from irtjax.model.priors import Priors
+    from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
 
 __version__ = importlib.metadata.version("irtjax")
@@ -39,7 +39,9 @@ __all__ = [
     "FitResult",
     "InputError",
     "IrtjaxWarning",
+    "LogNormal",
     "ModelSpec",
+    "Normal",
     "Priors",
     "ResponseMatrix",
     "cross_validate",
@@ -63,7 +65,9 @@ _HOMES = {
     "FitResult": "irtjax.fit.result",
     "InputError": "irtjax.errors",
     "IrtjaxWarning": "irtjax.errors",
+    "LogNormal": "irtjax.model.priors",
     "ModelSpec": "irtjax.model.spec",
+    "Normal": "irtjax.model.priors",
     "Priors": "irtjax.model.priors",
     "ResponseMatrix": "irtjax.data.responses",
     "cross_validate": "irtjax.evaluate.crossval",
