@@ -103,13 +103,8 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
 
 
 def _is_weak(fit: "FitResult", name: str) -> np.ndarray:
-    """Items whose own asymptote is hardly better known than by its prior alone.
-
-    Shared asymptotes are known by all items of a group together.
-    """
+    """Items whose asymptote (or their group's) is hardly better known than by its prior alone."""
     error = np.asarray(getattr(fit.parameters, f"{name}_se"), np.float64)
-    if fit.integrated == "items":
-        return np.zeros(len(error), bool)
     prior = fit.report.get("priors", {}).get(_PRIOR_OF[name], [1.0, 1.0])
     a, b = float(prior[0]), float(prior[1])
     spread = np.sqrt(a * b / (a + b + 1)) / (a + b)
