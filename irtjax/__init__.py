@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from irtjax.fit.checkpoints import Checkpoints
     from irtjax.fit.result import FitResult
     from irtjax.io import read_responses, write_responses
-    from irtjax.model.priors import Priors
+    from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
     from irtjax.nets.settings import Network
 
@@ -40,8 +40,10 @@ __all__ = [
     "FitResult",
     "InputError",
     "IrtjaxWarning",
+    "LogNormal",
     "ModelSpec",
     "Network",
+    "Normal",
     "Priors",
     "ResponseMatrix",
     "cross_validate",
@@ -65,8 +67,10 @@ _HOMES = {
     "FitResult": "irtjax.fit.result",
     "InputError": "irtjax.errors",
     "IrtjaxWarning": "irtjax.errors",
+    "LogNormal": "irtjax.model.priors",
     "ModelSpec": "irtjax.model.spec",
     "Network": "irtjax.nets.settings",
+    "Normal": "irtjax.model.priors",
     "Priors": "irtjax.model.priors",
     "ResponseMatrix": "irtjax.data.responses",
     "cross_validate": "irtjax.evaluate.crossval",

@@ -1,5 +1,8 @@
 """Pytrees on disk: the only file that imports Orbax (its v0 interface)."""
 
+import hashlib
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +10,15 @@ import jax
 
 from irtjax.errors import InputError
 
-__all__ = ["latest_step", "read_metadata", "restore_arrays", "save_arrays"]
+__all__ = ["complete_steps", "latest_step", "read_metadata", "restore_arrays", "save_arrays"]
 
 _KEPT = 2
+# In each step's folder, written last: the files with their hashes. A step without it is unfinished.
+# What it does not confirm is never handed to Orbax, whose background threads go on printing to
+# stderr after a failed read.
+_LIST = "files.json"
+_LONGEST_REASON = 200
+_REMEDY = "save it again"
 
 
 def save_arrays(folder: Path, step: int, tree: Any, metadata: dict[str, Any]) -> None:
@@ -35,40 +44,50 @@ def save_arrays(folder: Path, step: int, tree: Any, metadata: dict[str, Any]) ->
                 arrays=ocp.args.StandardSave(_named(tree)), metadata=ocp.args.JsonSave(metadata)
             ),
         )
+    _write_list(folder / str(step))
 
 
 def latest_step(folder: Path) -> int | None:
     """The newest complete step of a folder, None without any."""
-    import orbax.checkpoint as ocp
+    return max(complete_steps(folder), default=None)
 
+
+def complete_steps(folder: Path) -> list[int]:
+    """The steps of a folder that were saved to their end, in ascending order."""
     if not folder.is_dir():
-        return None
-    with ocp.CheckpointManager(folder.absolute(), options=_reading()) as manager:
-        return manager.latest_step()
+        return []
+    found = [each for each in folder.iterdir() if each.name.isdecimal()]
+    return sorted(int(each.name) for each in found if (each / _LIST).is_file())
 
 
-def read_metadata(folder: Path, step: int) -> dict[str, Any]:
+def read_metadata(folder: Path, step: int, *, remedy: str = _REMEDY) -> dict[str, Any]:
     """The metadata of a step.
 
+    Args:
+        folder: as given to `save_arrays`.
+        step: as returned by `latest_step`.
+        remedy: what the user can do when the step is damaged.
+
     Raises:
-        InputError: the step cannot be read.
+        InputError: the step is damaged.
     """
     import orbax.checkpoint as ocp
 
-    restored = _restore(folder, step, metadata=ocp.args.JsonRestore())
+    restored = _restore(folder, step, remedy, metadata=ocp.args.JsonRestore())
     return dict(restored.metadata)
 
 
-def restore_arrays(folder: Path, step: int, template: Any) -> Any:
+def restore_arrays(folder: Path, step: int, template: Any, *, remedy: str = _REMEDY) -> Any:
     """The pytree of a step, with the structure, shapes, types and placement of a template.
 
     Args:
         folder: as given to `save_arrays`.
         step: as returned by `latest_step`.
         template: arrays or `jax.ShapeDtypeStruct` (with sharding, to place them).
+        remedy: what the user can do when the step is damaged or holds something else.
 
     Raises:
-        InputError: the step cannot be read, or holds other arrays.
+        InputError: the step is damaged, or holds other arrays.
     """
     import orbax.checkpoint as ocp
 
@@ -77,7 +96,7 @@ def restore_arrays(folder: Path, step: int, template: Any) -> Any:
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
     target = {name: shape(leaf) for name, leaf in _named(template).items()}
-    restored = _restore(folder, step, arrays=ocp.args.StandardRestore(target)).arrays
+    restored = _restore(folder, step, remedy, arrays=ocp.args.StandardRestore(target)).arrays
     return jax.tree.unflatten(jax.tree.structure(template), [restored[name] for name in target])
 
 
@@ -92,12 +111,52 @@ def _reading() -> Any:
     return ocp.CheckpointManagerOptions(create=False)
 
 
-def _restore(folder: Path, step: int, **args: Any) -> Any:
+def _restore(folder: Path, step: int, remedy: str, **args: Any) -> Any:
     import orbax.checkpoint as ocp
 
+    where = folder / str(step)
+    damage = _damage(where)
+    if damage:
+        raise InputError(f"checkpoint {where} is damaged: {damage}; {remedy}")
     try:
         with ocp.CheckpointManager(folder.absolute(), options=_reading()) as manager:
             return manager.restore(step, args=ocp.args.Composite(**args))
-    except (ValueError, KeyError, OSError, TypeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise InputError(f"checkpoint {folder}/{step} cannot be read: {reason}") from None
+    except Exception as error:
+        # Files are as they were saved, so it is what is asked of them; Orbax, TensorStore and JAX
+        # each have exceptions of their own for that.
+        reason = " ".join(str(error).split()) or repr(error)
+        reason = reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON] + "..."
+        raise InputError(f"checkpoint {where} cannot be read: {reason}; {remedy}") from None
+
+
+def _write_list(step: Path) -> None:
+    """List the files of a step with their hashes, in one move."""
+    digests = {path.relative_to(step).as_posix(): _digest(path) for path in _files(step)}
+    temporary = step / f".{_LIST}.tmp"
+    temporary.write_text(json.dumps(digests, indent=0) + "\n", encoding="utf-8")
+    os.replace(temporary, step / _LIST)
+
+
+def _damage(step: Path) -> str:
+    """What is wrong with the files of a step, empty when they are as they were saved."""
+    try:
+        listed = json.loads((step / _LIST).read_text(encoding="utf-8"))
+        for name, digest in listed.items():
+            if not (step / name).is_file():
+                return f"{name} is missing"
+            if _digest(step / name) != digest:
+                return f"{name} is not as it was saved"
+    except OSError as error:
+        return f"{error.filename} cannot be read: {error.strerror}"
+    except (ValueError, AttributeError):
+        return f"{_LIST}, the list of its files, is not as it was saved"
+    return ""
+
+
+def _files(step: Path) -> list[Path]:
+    return sorted(path for path in step.rglob("*") if path.is_file())
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -7,6 +7,9 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from irtjax.checks import shown
+from irtjax.errors import InputError
+
 __all__ = [
     "BLOCKED",
     "REPLICATED",
@@ -25,8 +28,18 @@ REPLICATED = PartitionSpec()
 
 
 def items_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """A one-axis mesh over which blocks of items are spread; all local devices without."""
-    chosen = list(devices) if devices is not None else jax.local_devices()
+    """A one-axis mesh over which blocks of items are spread; all local devices without.
+
+    Raises:
+        InputError: something else than devices, or none.
+    """
+    if not isinstance(devices, Sequence | None):
+        raise InputError(f"devices must be a list of jax.Device, not {shown(devices)}")
+    chosen = jax.local_devices() if devices is None else list(devices)
+    wrong = [each for each in chosen if not isinstance(each, jax.Device)]
+    if wrong or not chosen:
+        found = shown(wrong[0]) if wrong else "an empty list"
+        raise InputError(f"devices must be jax.Device, as in jax.devices(), not {found}")
     # `jax.make_mesh` would default to Explicit axes, which forbid the plain matrix products here.
     return Mesh(np.array(chosen), (_AXIS,), axis_types=(AxisType.Auto,))
 

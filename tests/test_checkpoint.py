@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from irtjax.checkpoint import latest_step, read_metadata, restore_arrays, save_arrays
+from irtjax.checkpoint import (
+    complete_steps,
+    latest_step,
+    read_metadata,
+    restore_arrays,
+    save_arrays,
+)
 from irtjax.errors import InputError
 from irtjax.model.pytree import pytree_dataclass, static_field
 
@@ -67,12 +73,45 @@ def test_other_arrays_and_damage_are_refused_in_one_line(tmp_path):
         restore_arrays(tmp_path, 1, {"other": jnp.zeros(2)})
     with pytest.raises(InputError, match="cannot be read"):
         restore_arrays(tmp_path, 2, _tree())
-    for path in (tmp_path / "1").rglob("*"):
-        if path.is_file():
-            path.write_bytes(b"damaged")
-    with pytest.raises(InputError, match="cannot be read") as caught:
-        restore_arrays(tmp_path, 1, _tree())
+    with pytest.raises(InputError, match=r"cannot be read: .*; fit again") as caught:
+        restore_arrays(tmp_path, 1, {"numbers": jnp.zeros(9)}, remedy="fit again")
     assert "\n" not in str(caught.value)
+
+
+def _files(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_damaged_file_is_named_and_nothing_else_is_printed(tmp_path, capfd):
+    save_arrays(tmp_path, 1, _tree(), {})
+    for path in _files(tmp_path):
+        whole = path.read_bytes()
+        for damaged in (whole[: len(whole) // 2], b"", b"damaged", None):
+            if damaged == whole:
+                continue
+            path.unlink()
+            if damaged is not None:
+                path.write_bytes(damaged)
+            for read in (
+                lambda: restore_arrays(tmp_path, 1, _tree()),
+                lambda: read_metadata(tmp_path, 1),
+            ):
+                with pytest.raises(InputError, match=f"1 is damaged: .*{path.name}") as caught:
+                    read()
+                assert "\n" not in str(caught.value)
+            path.write_bytes(whole)
+    assert restore_arrays(tmp_path, 1, _tree()).name == "tree"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_step_whose_files_are_not_listed_is_unfinished(tmp_path):
+    for step in (1, 2):
+        save_arrays(tmp_path, step, _tree(), {})
+    (tmp_path / "2" / "files.json").unlink()
+    assert latest_step(tmp_path) == 1
+    assert complete_steps(tmp_path) == [1]
+    save_arrays(tmp_path, 2, _tree(), {})
+    assert complete_steps(tmp_path) == [1, 2]
 
 
 def test_arrays_are_placed_as_the_template(tmp_path):

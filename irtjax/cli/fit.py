@@ -218,7 +218,7 @@ def fit(
         "item_features": _columns_or_file(item_features),
         "model_features": _columns_or_file(model_features),
     }
-    arguments["priors"] = _priors(prior or [], no_priors=no_priors)
+    arguments["priors"] = _priors(prior or [], spec, no_priors=no_priors)
     parts = read_parts(responses, reader, holdout=holdout, test=test, seed=seed, output=output)
     _check_with_data(parts, spec, arguments)
     if not no_cache:
@@ -257,12 +257,31 @@ def _network(changes: list[str]) -> "Network | None":
     return network
 
 
-def _priors(changes: list[str], *, no_priors: bool) -> "Priors":
+def _priors(changes: list[str], spec: "ModelSpec", *, no_priors: bool) -> "Priors":
+    """The priors that were asked for, each once.
+
+    Raises:
+        InputError: a prior twice, beside --no-priors, or of what the family does not have.
+    """
     from irtjax.model.priors import Priors, parse_prior
 
+    if no_priors and changes:
+        raise InputError(
+            "--no-priors switches all priors off and --prior changes one; pass one of them "
+            "(--prior NAME=off switches one off)"
+        )
     priors = Priors.off() if no_priors else Priors()
+    seen: set[str] = set()
     for text in changes:
         priors = parse_prior(priors, text)
+        name = text.partition("=")[0].strip()
+        if name in seen:
+            raise InputError(f"--prior {name} is given twice; pass it once")
+        if not spec.has_prior(name):
+            raise InputError(
+                f"--prior {text!r} has no use: family {spec.family} has no {name}; drop it"
+            )
+        seen.add(name)
     return priors
 
 

@@ -2,11 +2,12 @@
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from irtjax.checks import counted
 from irtjax.cli.console import lines
 from irtjax.cli.reader_options import ReaderOptions
 from irtjax.errors import InputError
@@ -79,7 +80,7 @@ def read_parts(
         parts = Parts(data, cells_of_test(data, found), test, found.provenance.files)
     _describe(data, output, seconds=time.perf_counter() - started)
     if parts.cells is not None:
-        lines(output, "Held out", f"{len(parts.cells):,} responses ({parts.chosen})")
+        lines(output, "Held out", f"{counted(len(parts.cells), 'response')} ({parts.chosen})")
     return parts
 
 
@@ -98,14 +99,30 @@ def _describe(data: "ResponseMatrix", output: Console, *, seconds: float) -> Non
     benchmarks = ""
     if "benchmark" in data.item_metadata:
         count = data.item_metadata["benchmark"].nunique()
-        benchmarks = f" in {count:,} benchmark{'s' if count != 1 else ''}"
+        benchmarks = f" in {counted(count, 'benchmark')}"
+    weights = data.sum_of_weights
+    total = "" if weights is None else f", weights {weights:,.6g} in all"
     lines(
         output,
         "Data",
-        f"{data.n_models:,} models x {data.n_items:,} items{benchmarks}: {data.n_responses:,} "
-        f"responses, {data.density:.1%} of all cells",
+        f"{counted(data.n_models, 'model')} x {counted(data.n_items, 'item')}{benchmarks}: "
+        f"{counted(data.n_responses, 'response')}, {data.density:.1%} of all cells{total}",
         f"{_files(data)}, read in {seconds:.1f} s",
+        *_special_columns(data),
     )
+
+
+def _special_columns(data: "ResponseMatrix") -> Iterator[str]:
+    """Columns that were not taken for metadata, and what they were taken for."""
+    choices = data.provenance.choices
+    if "weights" in choices:
+        source = choices["weights"]
+        text = source if isinstance(source, str) else " and ".join(source)
+        yield f"{text}: how many answers each response stands for"
+    not_kept = choices.get("columns_not_kept", {})
+    parts = [not_kept] if isinstance(not_kept, dict) else not_kept
+    for name, reason in {name: why for part in parts for name, why in part.items()}.items():
+        yield f"column {name!r} is not kept: {reason}"
 
 
 def _files(data: "ResponseMatrix") -> str:

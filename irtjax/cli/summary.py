@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from irtjax.checks import counted
 from irtjax.cli.console import lines, natural_width, show_table
 from irtjax.cli.tables import (
     flag_counts,
@@ -19,7 +20,17 @@ from irtjax.cli.tables import (
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["fit_name", "show_files", "show_fit", "show_heldout", "show_models"]
+__all__ = [
+    "agreement",
+    "fit_name",
+    "groups_of_models",
+    "show_files",
+    "show_fit",
+    "show_heldout",
+    "show_models",
+]
+
+_SHOWN_GROUPS = 6
 
 
 def fit_name(fit: "FitResult") -> str:
@@ -41,6 +52,37 @@ def show_fit(fit: "FitResult", output: Console) -> None:
         f"{report['status']} after {report['n_steps']:,} steps: {report['reason']}",
         f"{report['fit_seconds']:.1f} s, and {report['compile_seconds']:.1f} s of compiling",
     )
+    if "starts" in report:
+        lines(output, "Starts", agreement(report["starts"]))
+    if "model_groups" in report:
+        lines(output, "Groups", groups_of_models(report["model_group"], report["model_groups"]))
+
+
+def agreement(starts: Mapping[str, Any]) -> str:
+    """How far the fits from several starts agree, in words."""
+    text = f"{starts['n_at_the_best']} of {starts['n']} ended at the best log-likelihood"
+    if starts["n_at_the_best"] == 1:
+        objectives = starts["objectives"]
+        return f"{text}, the others up to {max(objectives) - min(objectives):.3g} below"
+    spread = starts["largest_spread"]
+    parts = ", ".join(f"{name} {value:.2g}" for name, value in spread.items() if value > 0)
+    return f"{text}; these differ by at most {parts}" if parts else f"{text}; these are equal"
+
+
+def groups_of_models(column: str, groups: Sequence[Mapping[str, Any]]) -> str:
+    """Mean and standard deviation of the abilities in each group of models, in words."""
+    shown = [
+        f"{group['name']} ({counted(group['n_models'], 'model')}) {_numbers(group['mean'])} +- "
+        f"{_numbers(group['sd'])}"
+        for group in groups[:_SHOWN_GROUPS]
+    ]
+    more = len(groups) - len(shown)
+    rest = f"; {more:,} more in fit.json" if more > 0 else ""
+    return f"of {column}, mean +- sd of abilities: {'; '.join(shown)}{rest}"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)
 
 
 def show_heldout(

@@ -5,7 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.data.checks import check_weight, value_error
+from irtjax.checks import counted
+from irtjax.data.checks import (
+    check_weight,
+    checked_index,
+    checked_weight,
+    number_array,
+    value_error,
+)
 from irtjax.errors import InputError
 
 __all__ = ["Cells", "cells_at", "checked_cells", "observed_cells"]
@@ -89,38 +96,32 @@ def checked_cells(
         items: ids of the items.
 
     Raises:
-        InputError: a value outside [0, 1], the same cell twice, an index without an id, columns of
-            unequal lengths.
+        InputError: a value outside [0, 1], the same cell twice, an index that is no whole number
+            or without an id, columns of unequal lengths.
     """
-    response = np.asarray(response, np.float32)
-    model_index = _checked_index(model_index, len(models), len(response), "model")
-    item_index = _checked_index(item_index, len(items), len(response), "item")
+    response = number_array("responses", response).astype(np.float32)
+    if response.ndim != 1:
+        raise InputError(f"responses must be one a cell, not {response.ndim}-dimensional")
+    model_index = checked_index(model_index, len(models), len(response), "model")
+    item_index = checked_index(item_index, len(items), len(response), "item")
     observed = ~np.isnan(response)
     if weight is None:
         weight = np.ones(len(response), np.float32)
     else:
-        weight = np.asarray(weight, np.float32)
+        weight = checked_weight(weight)
+        if weight.shape != response.shape:
+            given = counted(weight.size, "weight")
+            raise InputError(f"{given} for {counted(len(response), 'cell')}")
         check_weight(weight[observed])
     bad = observed & ~((response >= 0) & (response <= 1))
     if bad.any():
         k = int(np.flatnonzero(bad)[0])
-        raise value_error(response[k], models[model_index[k]], items[item_index[k]])
+        remedy = "leave a missing cell out, or give it NaN"
+        raise value_error(response[k], models[model_index[k]], items[item_index[k]], remedy)
     cells = Cells(model_index, item_index, response, weight)
     cells = _sorted(cells if observed.all() else cells.taken(observed), len(models))
     _refuse_repeated(cells, models, items)
     return cells
-
-
-def _checked_index(index: Any, n_ids: int, n_cells: int, kind: str) -> np.ndarray:
-    checked = np.asarray(index)
-    if checked.shape != (n_cells,):
-        raise InputError(f"{checked.size} {kind} indices for {n_cells} cells")
-    if n_cells and not (0 <= checked.min() and checked.max() < n_ids):
-        bad = checked[(checked < 0) | (checked >= n_ids)][0]
-        raise InputError(
-            f"{kind} index {bad} is not one of the {n_ids} {kind} ids, 0 to {n_ids - 1}"
-        )
-    return checked.astype(np.int32)
 
 
 def _sorted(cells: Cells, n_models: int) -> Cells:

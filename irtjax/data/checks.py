@@ -1,20 +1,21 @@
-"""What a response matrix refuses: ids, values, weights and metadata that cannot be meant."""
+"""What a response matrix refuses: values, weights and indices that cannot be meant."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from irtjax.checks import check_whole, counted, shown
 from irtjax.errors import InputError
 
 __all__ = [
     "MISSING",
     "check_seed",
     "check_weight",
-    "checked_ids",
-    "checked_metadata",
+    "checked_index",
     "checked_values",
+    "checked_weight",
+    "number_array",
     "value_error",
 ]
 
@@ -22,79 +23,118 @@ MISSING = -1
 _SEEDS = 2**32
 
 
-def check_seed(seed: int) -> None:
+def check_seed(seed: Any) -> None:
     """Refuse seeds that NumPy or JAX cannot take.
 
     Raises:
         InputError: not a whole number from 0 to 2^32 - 1.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < _SEEDS:
-        raise InputError(f"the seed must be a whole number from 0 to {_SEEDS - 1}, not {seed!r}")
+    check_whole("the seed", seed, 0, _SEEDS - 1)
 
 
-def checked_ids(ids: Sequence[str] | None, size: int, kind: str) -> np.ndarray:
-    """Ids as an object array of strings, generated where none are given.
+def number_array(what: str, values: Any) -> np.ndarray:
+    """Numbers or booleans of any shape as an array, as they are; None, NaN and NA become NaN.
+
+    Args:
+        what: what they are, as the message starts.
+        values: as given: nested lists, an array, a data frame.
 
     Raises:
-        InputError: the wrong number of ids, or one twice.
+        InputError: rows of unequal length, text, or anything else that is no number.
     """
-    if ids is None:
-        ids = [f"{kind}-{k}" for k in range(size)]
-    if len(ids) != size:
-        raise InputError(f"{len(ids)} {kind} ids for {size} {kind}s")
-    checked = np.empty(size, object)
-    checked[:] = [str(each) for each in ids]
-    if len(set(checked)) != size:
-        repeated = pd.Series(checked)[pd.Series(checked).duplicated()].iloc[0]
-        raise InputError(f"{kind} id {repeated!r} stands twice; ids must be unique")
-    return checked
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{what} must have rows of one length; some are shorter") from None
+    if array.dtype == object:
+        array = _from_objects(what, array)
+    if array.dtype.kind not in "biuf":
+        first = f", {shown(array.flat[0])}" if array.size else ""
+        raise InputError(f"{what} must be numbers, not {_kind_of(array)}{first}")
+    return array
+
+
+def _from_objects(what: str, array: np.ndarray) -> np.ndarray:
+    texts = [value for value in array.flat if isinstance(value, str | bytes)]
+    if texts:
+        raise InputError(f"{what} must be numbers, not text, {shown(texts[0])}")
+    try:
+        return np.where(pd.isna(array), np.nan, array).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{what} must be numbers: {reason}") from None
+
+
+def _kind_of(array: np.ndarray) -> str:
+    return "text" if array.dtype.kind in "US" else str(array.dtype)
 
 
 def checked_values(matrix: np.ndarray, models: np.ndarray, items: np.ndarray) -> np.ndarray:
     """Values as int8 (0, 1) or float32 (fractions), -1 where missing.
 
     Raises:
-        InputError: no numbers, or one outside [0, 1]; names the model and the item.
+        InputError: one outside [0, 1]; names the model and the item.
     """
     if matrix.dtype == bool:
         return matrix.astype(np.int8)
-    if matrix.dtype == object:
-        try:
-            matrix = matrix.astype(np.float32)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"responses must be numbers: {error}") from None
-    if not np.issubdtype(matrix.dtype, np.number) or np.iscomplexobj(matrix):
-        raise InputError(f"responses must be numbers, not {matrix.dtype}")
     is_missing = (matrix == MISSING) | (matrix != matrix)
     bad = ~is_missing & ~((matrix >= 0) & (matrix <= 1))
     if bad.any():
         i, j = (int(k[0]) for k in np.nonzero(bad))
-        raise value_error(matrix[i, j], models[i], items[j])
+        remedy = "missing is -1 or NaN in an array, empty in a file"
+        raise value_error(matrix[i, j], models[i], items[j], remedy)
     if np.issubdtype(matrix.dtype, np.floating):
         is_binary = bool(np.all(is_missing | (matrix == 0) | (matrix == 1)))
         return np.where(is_missing, MISSING, matrix).astype(np.int8 if is_binary else np.float32)
     return matrix.astype(np.int8)
 
 
-def value_error(value: Any, model: str, item: str) -> InputError:
+def value_error(value: Any, model: str, item: str, remedy: str) -> InputError:
     """The error for a value outside [0, 1], naming the model and the item."""
     return InputError(
-        f"response {value} of model {model!r} to item {item!r} is not in [0, 1]; "
-        "missing is -1 or NaN in an array, empty in a file"
+        f"response {shown(value)} of model {model!r} to item {item!r} is not in [0, 1]; {remedy}"
     )
+
+
+def checked_weight(weight: Any) -> np.ndarray:
+    """Weights as float32; one past its largest number is infinite, which `check_weight` refuses."""
+    with np.errstate(over="ignore"):
+        return number_array("weights", weight).astype(np.float32)
 
 
 def check_weight(weight: np.ndarray) -> None:
     """Refuse weights of observed cells that are not positive and finite."""
     if not np.all(np.isfinite(weight) & (weight > 0)):
         bad = weight[~(np.isfinite(weight) & (weight > 0))][0]
-        raise InputError(f"weights must be positive and finite; found {bad}")
+        raise InputError(f"weights must be positive and finite; found {shown(bad)}")
 
 
-def checked_metadata(table: pd.DataFrame | None, size: int, kind: str) -> pd.DataFrame:
-    """Metadata with one row a model or item, and a plain index; empty where none are given."""
-    if table is None:
-        return pd.DataFrame(index=pd.RangeIndex(size))
-    if len(table) != size:
-        raise InputError(f"{kind} metadata has {len(table)} rows for {size} {kind}s")
-    return table.reset_index(drop=True)
+def checked_index(index: Any, size: int, n_cells: int, kind: str) -> np.ndarray:
+    """Rows (columns) of cells as int32.
+
+    Args:
+        index: a whole number a cell.
+        size: number of models (items).
+        n_cells: number of cells.
+        kind: `model` or `item`.
+
+    Raises:
+        InputError: the wrong number of indices, one that is no whole number or out of range.
+    """
+    checked = np.asarray(index)
+    if checked.ndim != 1:
+        raise InputError(f"{kind} indices must be one whole number a cell, not {shown(index)}")
+    if len(checked) != n_cells:
+        given = counted(len(checked), f"{kind} index", f"{kind} indices")
+        raise InputError(f"{given} for {counted(n_cells, 'cell')}")
+    if checked.dtype.kind not in "iu" and n_cells:
+        raise InputError(
+            f"{kind} indices must be whole numbers from 0 on, not {_kind_of(checked)} "
+            f"({shown(checked[0])}, ...)"
+        )
+    if n_cells and not (0 <= checked.min() and checked.max() < size):
+        bad = checked[(checked < 0) | (checked >= size)][0]
+        raise InputError(
+            f"{kind} index {bad} is not one of {counted(size, kind)}, which are numbered from 0"
+        )
+    return checked.astype(np.int32)

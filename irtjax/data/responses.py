@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.checks import counted, shown
 from irtjax.data.cells import Cells, checked_cells, observed_cells
-from irtjax.data.checks import check_weight, checked_ids, checked_metadata, checked_values
+from irtjax.data.checks import check_weight, checked_values, checked_weight, number_array
 from irtjax.data.groups import group_codes
+from irtjax.data.labels import checked_ids, checked_metadata, in_order_of, labels_of
 from irtjax.data.layout import Layout, dense_matrix, layout_of_cells, layout_of_matrix
 from irtjax.data.totals import totals_of_cells, totals_of_matrix
 from irtjax.errors import InputError
 
-__all__ = ["Provenance", "ResponseMatrix"]
+__all__ = ["Provenance", "ResponseMatrix", "check_matrix"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,12 +69,13 @@ class ResponseMatrix:
         """Build from a models x items array; missing is -1, NaN or a masked cell.
 
         Args:
-            responses: models x items, values in [0, 1] or missing.
+            responses: models x items, values in [0, 1] or missing: an array, nested lists, or a
+                data frame, whose index and columns are the ids where they do more than count.
             model_ids: one string a row; `model-0`, `model-1`, ... without.
             item_ids: one string a column; `item-0`, `item-1`, ... without.
             weight: models x items, positive where observed.
-            item_metadata: one row an item, in order.
-            model_metadata: one row a model, in order.
+            item_metadata: one row an item: in the order of the items, or with their ids as index.
+            model_metadata: one row a model, likewise.
             provenance: what the reader wants recorded.
 
         Raises:
@@ -83,7 +86,10 @@ class ResponseMatrix:
         """
         if isinstance(responses, np.ma.MaskedArray):
             responses = np.ma.filled(responses.astype(np.float32), np.nan)
-        matrix = np.asarray(responses)
+        if isinstance(responses, pd.DataFrame):
+            model_ids = labels_of(responses.index) if model_ids is None else model_ids
+            item_ids = labels_of(responses.columns) if item_ids is None else item_ids
+        matrix = number_array("responses", responses)
         if matrix.ndim != 2:
             raise InputError(
                 f"responses must be a models x items matrix, not {matrix.ndim}-dimensional"
@@ -92,7 +98,7 @@ class ResponseMatrix:
         items = checked_ids(item_ids, matrix.shape[1], "item")
         matrix = checked_values(matrix, models, items)
         if weight is not None:
-            weight = np.asarray(weight, np.float32)
+            weight = _weight_of(weight, models, items)
             if weight.shape != matrix.shape:
                 raise InputError(f"weight has shape {weight.shape}, the responses {matrix.shape}")
             check_weight(weight[matrix >= 0])
@@ -100,8 +106,8 @@ class ResponseMatrix:
             models,
             items,
             *layout_of_matrix(matrix, weight),
-            checked_metadata(item_metadata, len(items), "item"),
-            checked_metadata(model_metadata, len(models), "model"),
+            checked_metadata(item_metadata, items, "item"),
+            checked_metadata(model_metadata, models, "model"),
             provenance or Provenance(),
         )
 
@@ -128,23 +134,23 @@ class ResponseMatrix:
             model_ids: one string a model.
             item_ids: one string an item.
             weight: positive, one a cell.
-            item_metadata: one row an item, in order.
-            model_metadata: one row a model, in order.
+            item_metadata: one row an item: in the order of the items, or with their ids as index.
+            model_metadata: one row a model, likewise.
             provenance: what the reader wants recorded.
 
         Raises:
             InputError: a value outside [0, 1], a repeated id, the same cell twice, an index
                 without an id, columns of unequal lengths.
         """
-        models = checked_ids(model_ids, len(model_ids), "model")
-        items = checked_ids(item_ids, len(item_ids), "item")
+        models = checked_ids(model_ids, None, "model")
+        items = checked_ids(item_ids, None, "item")
         cells = checked_cells(model_index, item_index, response, weight, models, items)
         return cls(
             models,
             items,
             *layout_of_cells(cells, (len(models), len(items))),
-            checked_metadata(item_metadata, len(items), "item"),
-            checked_metadata(model_metadata, len(models), "model"),
+            checked_metadata(item_metadata, items, "item"),
+            checked_metadata(model_metadata, models, "model"),
             provenance or Provenance(),
         )
 
@@ -165,6 +171,17 @@ class ResponseMatrix:
             return len(self.sparse)
         assert self.dense is not None
         return int(np.count_nonzero(self.dense >= 0))
+
+    @property
+    def sum_of_weights(self) -> float | None:
+        """Over the observed cells: how many answers they stand for; None where each weight is 1."""
+        if self.sparse is not None:
+            weight = self.sparse.weight
+            return None if np.all(weight == 1) else float(np.sum(weight, dtype=np.float64))
+        if self.dense_weight is None:
+            return None
+        assert self.dense is not None
+        return float(np.sum(self.dense_weight, where=self.dense >= 0, dtype=np.float64))
 
     @property
     def density(self) -> float:
@@ -221,7 +238,7 @@ class ResponseMatrix:
             int64 counts and float64 weighted mean responses, NaN where nothing was observed.
         """
         if axis not in ("models", "items"):
-            raise ValueError(f"axis is 'models' or 'items', not {axis!r}")
+            raise InputError(f"axis is 'models' or 'items', not {shown(axis)}")
         if self.dense is not None and self.dense_weight is None:
             return totals_of_matrix(self.dense, 1 if axis == "models" else 0)
         cells = self.cells()
@@ -252,6 +269,32 @@ class ResponseMatrix:
     def __repr__(self) -> str:
         layout = "sparse" if self.dense is None else "dense"
         return (
-            f"ResponseMatrix({self.n_models:,} models x {self.n_items:,} items, "
-            f"{self.n_responses:,} responses, {layout})"
+            f"ResponseMatrix({counted(self.n_models, 'model')} x {counted(self.n_items, 'item')}, "
+            f"{counted(self.n_responses, 'response')}, {layout})"
         )
+
+
+def check_matrix(data: Any, taker: str) -> None:
+    """Refuse what is no response matrix.
+
+    Args:
+        data: as given.
+        taker: the function that it was given to.
+
+    Raises:
+        InputError: one line says how to make one.
+    """
+    if not isinstance(data, ResponseMatrix):
+        raise InputError(
+            f"{taker} takes a ResponseMatrix, not {type(data).__name__}; make one with "
+            "read_responses or ResponseMatrix.from_dense"
+        )
+
+
+def _weight_of(weight: Any, models: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Weights as float32; those of a data frame by its labels, where it has some."""
+    if isinstance(weight, pd.DataFrame) and weight.shape == (len(models), len(items)):
+        rows = in_order_of(models, weight.index, "the weights' rows", "model")
+        columns = in_order_of(items, weight.columns, "the weights' columns", "item")
+        weight = weight.iloc[rows, columns]
+    return checked_weight(weight)

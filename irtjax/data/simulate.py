@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
+from irtjax.checks import check_number, check_whole, shown
 from irtjax.data.checks import MISSING, check_seed
 from irtjax.data.layout import DENSE_FROM
 from irtjax.data.responses import ResponseMatrix
 from irtjax.data.truth import Truth
 from irtjax.errors import InputError
-from irtjax.model.spec import ModelSpec
+from irtjax.model.spec import ModelSpec, check_spec
 
 __all__ = ["MISSING_PATTERNS", "Simulated", "draw_responses", "item_names", "simulate"]
 
@@ -83,6 +84,7 @@ def simulate(
     >>> made.data, made.truth.slope.shape
     (ResponseMatrix(5 models x 40 items, 200 responses, dense), (40, 2))
     """
+    check_spec(spec)
     _check(n_models, n_items, n_benchmarks, missing, missing_pattern, negative_share, effect_sd)
     check_seed(seed)
     parameters, answers, absence = np.random.default_rng(seed).spawn(3)
@@ -307,17 +309,20 @@ def _check(
     negative_share: float,
     effect_sd: float,
 ) -> None:
-    if n_models < 1 or n_items < 1:
-        raise InputError(f"a simulation needs models and items, not {n_models} and {n_items}")
-    if not 1 <= n_benchmarks <= n_items:
-        raise InputError(
-            f"n_benchmarks must lie between 1 and {n_items} (items), not {n_benchmarks}"
-        )
+    check_whole("n_models", n_models, 1)
+    check_whole("n_items", n_items, 1)
+    check_whole("n_benchmarks", n_benchmarks, 1, n_items, "every benchmark needs an item")
+    for name, value in (
+        ("missing", missing),
+        ("negative_share", negative_share),
+        ("effect_sd", effect_sd),
+    ):
+        check_number(name, value)
     if not 0 <= missing < 1:
         raise InputError(f"missing must be a share in [0, 1), not {missing}")
     if missing_pattern not in MISSING_PATTERNS:
         raise InputError(
-            f"missing_pattern {missing_pattern!r} is not known; "
+            f"missing_pattern {shown(missing_pattern)} is not known; "
             f"use one of {', '.join(MISSING_PATTERNS)}"
         )
     if not 0 <= negative_share <= 1:

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from irtjax.checks import check_number
 from irtjax.data.cells import Cells, cells_at
 from irtjax.data.checks import MISSING, check_seed
-from irtjax.data.responses import ResponseMatrix
+from irtjax.data.responses import ResponseMatrix, check_matrix
 from irtjax.errors import InputError
 
 __all__ = ["holdout"]
@@ -35,6 +36,8 @@ def holdout(data: ResponseMatrix, share: float, *, seed: int) -> tuple[ResponseM
     >>> train.n_responses, len(test)
     (6, 2)
     """
+    check_matrix(data, "holdout")
+    check_number("the held-out share", share)
     if not 0 < share < 1:
         raise InputError(f"the held-out share must lie between 0 and 1, not {share}")
     n = data.n_responses

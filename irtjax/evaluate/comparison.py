@@ -15,6 +15,7 @@ from irtjax.fit.api import fit
 from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.routes import choose_route
 from irtjax.fit.settings import FitSettings
+from irtjax.fit.used_priors import check_priors, only_used
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 
@@ -49,7 +50,14 @@ class Comparison:
     def scores(
         self, specs: Sequence[ModelSpec], settings: FitSettings, benchmarks: np.ndarray | None
     ) -> list[Scores]:
-        """Of the fits, of the baselines, and of the plain 2PL, which may be one of the fits."""
+        """Of the fits, of the baselines, and of the plain 2PL, which may be one of the fits.
+
+        Raises:
+            InputError: a prior was changed that one of the fits has no use for.
+        """
+        for spec in specs:
+            route, _ = choose_route(self.folds.data, spec, self.priors, settings)
+            check_priors(self.priors, route.integrated, spec, settings, route.estimator.name)
         fits = {each: self.score(each) for each in (_Setting(FIT, s, settings) for s in specs)}
         plain = FitSettings(
             estimator=settings.estimator, seed=settings.seed, max_steps=settings.max_steps
@@ -62,19 +70,21 @@ class Comparison:
     def score(self, setting: _Setting) -> Scores:
         """Of one fit over all folds."""
         route, _ = choose_route(self.folds.data, setting.spec, self.priors, setting.fit)
+        # The plain 2PL may have no use for priors of the fits.
+        priors = only_used(self.priors, route.integrated, setting.spec, setting.fit)
         if self.blocked is not None and isinstance(route.estimator, MarginalItems):
             found = self.blocked.predictions(
                 route.estimator,
                 setting.spec,
-                self.priors,
+                priors,
                 setting.fit.seed,
                 setting.fit.max_steps,
             )
         else:
-            found = self._cold(setting)
+            found = self._cold(setting, priors)
         return score_folds(self.folds, setting.predictor, setting.spec.dims, found, self.on_fold)
 
-    def _cold(self, setting: _Setting) -> Iterator[FoldPrediction]:
+    def _cold(self, setting: _Setting, priors: Priors) -> Iterator[FoldPrediction]:
         """Predictions of fits that know nothing of each other."""
         for fold in range(self.folds.n_folds):
             with warnings.catch_warnings():
@@ -83,7 +93,7 @@ class Comparison:
                     self.folds.fitted(fold),
                     setting.spec,
                     **setting.fit.arguments(),
-                    priors=self.priors,
+                    priors=priors,
                     devices=self.devices,
                 )
             cells = self.folds.scored(fold)

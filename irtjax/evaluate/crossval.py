@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 import pandas as pd
 
+from irtjax.checks import shown
 from irtjax.compiler_check import require_correct_compiler
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError, IrtjaxWarning
@@ -17,6 +19,7 @@ from irtjax.evaluate.fold_metrics import one_standard_error, summary
 from irtjax.evaluate.fold_scores import Scores
 from irtjax.evaluate.folds import Folds, check_folds, make_folds
 from irtjax.evaluate.heldout import benchmark_of_items
+from irtjax.fit.arguments import check_components, checked_priors, checked_settings
 from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.settings import FitSettings
 from irtjax.fit.validation import check_responses
@@ -124,16 +127,21 @@ def cross_validate(
     >>> found.chosen_dims, found.table["predictor"].tolist()
     (1, ['fit', 'fit', 'model_mean', 'model_benchmark_mean', '1pl', '2pl'])
     """
-    chosen = [dims] if isinstance(dims, int) else list(dims)
+    chosen = _listed(dims)
     check_crossval(chosen, folds=folds, over=over, family=family, start=start)
-    settings = FitSettings(
-        group=group,
-        estimator=MarginalItems.name if over != "cells" and estimator == "auto" else estimator,
-        item_distribution=item_distribution,
-        components=components,
-        seed=seed,
-        max_steps=max_steps,
+    asked_for = checked_settings(
+        {
+            "group": group,
+            "estimator": estimator,
+            "item_distribution": item_distribution,
+            "components": components,
+            "max_steps": max_steps,
+        }
     )
+    if over != "cells" and estimator == "auto":
+        asked_for["estimator"] = MarginalItems.name
+    settings = FitSettings(seed=seed, **asked_for)
+    check_components(settings)
     _check_can_place(settings, over)
     _check_data(data, chosen, folds, over, family)
     codes = None if group is None else data.groups(group)[0]
@@ -141,7 +149,7 @@ def cross_validate(
     dealt = make_folds(data, over, folds, seed)
     require_correct_compiler()
     blocked = block_folds(dealt, codes, devices) if start == "warm" else None
-    comparison = Comparison(dealt, blocked, priors or Priors(), devices, on_fold)
+    comparison = Comparison(dealt, blocked, checked_priors(priors), devices, on_fold)
     specs = [ModelSpec(family, each) for each in chosen]
     scores = comparison.scores(specs, settings, benchmarks)
     asked = {"over": over, "folds": folds} | _asked(specs, settings) | {"start": start}
@@ -149,6 +157,14 @@ def cross_validate(
     for note in found.notes:
         warnings.warn(note, IrtjaxWarning, stacklevel=2)
     return found
+
+
+def _listed(dims: Any) -> list[Any]:
+    if isinstance(dims, int | np.integer):
+        return [dims]
+    if isinstance(dims, str) or not hasattr(dims, "__iter__"):
+        raise InputError(f"dims must be a whole number or several, not {shown(dims)}")
+    return list(dims)
 
 
 def check_crossval(

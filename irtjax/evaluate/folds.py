@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from irtjax.checks import check_whole, shown
 from irtjax.data.cells import Cells, cells_at
 from irtjax.data.checks import MISSING
 from irtjax.data.responses import ResponseMatrix
@@ -139,9 +140,8 @@ def check_folds(over: str, n_folds: int) -> None:
         InputError: one line says which and what is allowed.
     """
     if over not in OVER:
-        raise InputError(f"folds are over one of {', '.join(OVER)}, not {over!r}")
-    if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < _FEWEST_FOLDS:
-        raise InputError(f"folds must be a whole number of at least 2, not {n_folds!r}")
+        raise InputError(f"folds are over one of {', '.join(OVER)}, not {shown(over)}")
+    check_whole("folds", n_folds, _FEWEST_FOLDS)
 
 
 def _size(data: ResponseMatrix, over: str, n_folds: int) -> int:

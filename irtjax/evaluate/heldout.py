@@ -61,9 +61,16 @@ def evaluate_heldout(
     >>> heldout["n"], list(heldout["baselines"])
     (600, ['model_mean', 'model_benchmark_mean', '1pl'])
     """
+    if not isinstance(fit, FitResult):
+        raise InputError(f"evaluate_heldout takes a FitResult, not {type(fit).__name__}")
+    if not isinstance(cells, Cells):
+        raise InputError(
+            f"the cells must be Cells, as holdout gives them, not {type(cells).__name__}; those of "
+            "a ResponseMatrix are found by irtjax.evaluate.cells.cells_of_test"
+        )
     group = benchmark_of_items(fit.data, group_column or fit.group)
-    baselines = predict_baselines(fit.data, cells, group)
     model = fit.predict_cells(cells.model_index, cells.item_index)
+    baselines = predict_baselines(fit.data, cells, group)
     return {
         "cells": chosen,
         "n": len(cells),

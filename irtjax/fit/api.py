@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 from irtjax.compiler_check import require_correct_compiler
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import IrtjaxWarning
+from irtjax.fit.arguments import check_run
 from irtjax.fit.checkpoints import Checkpoints, Saver
 from irtjax.fit.clock import timed
 from irtjax.fit.driver import Look, Progress
@@ -85,9 +86,9 @@ def fit(
             for each benchmark, say), a CSV file or data frame with `item_id` and a column of 0 and
             1 a dim, or an items x dims array. `spec.dims` is then the mask's.
         general: with loadings, a general factor before them on which every item loads (bifactor).
-        correlated: with loadings, dims may correlate in `marginal-models`; in `marginal-items`
+        correlated: with loadings, dims may correlate. `marginal-models` only: in `marginal-items`
             abilities are estimated one by one, and correlate as they do.
-        priors: hyperparameters of the priors.
+        priors: hyperparameters of the priors; one that the fit has no use for is refused.
         network: `irtjax.Network`: towers and training of `psn` and `deep-irt`.
         item_features: what `psn` and `deep-irt` learn of items beside their ids, so that an item
             never answered gets parameters: numeric item columns (a name or several), a data frame
@@ -114,9 +115,10 @@ def fit(
     >>> fit(lsat7()).item_parameters()["item_id"].tolist()
     ['LSAT7/1', 'LSAT7/2', 'LSAT7/3', 'LSAT7/4', 'LSAT7/5']
     """
+    check_run(checkpoints, on_look)
     request = make_request(
         data,
-        spec or ModelSpec(),
+        ModelSpec() if spec is None else spec,
         group=group,
         model_group=model_group,
         estimator=estimator,
@@ -129,15 +131,15 @@ def fit(
         loadings=loadings,
         general=general,
         correlated=correlated,
-        priors=priors or Priors(),
+        priors=priors,
         network=network,
         item_features=item_features,
         model_features=model_features,
         seed=seed,
         max_steps=max_steps,
     )
-    require_correct_compiler()
     identity, mesh = request.identity(), items_mesh(devices)
+    require_correct_compiler()
     with timed() as seconds:
         best, agreement = _fitted(request, mesh, checkpoints, on_look)
     parameters = best.parameters

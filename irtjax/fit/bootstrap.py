@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from irtjax.checks import check_whole
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.api import fit as refit
@@ -158,8 +159,7 @@ def _refits(fit: FitResult, n_samples: int, seed: int) -> tuple[list[_Sample], d
 def _check(fit: FitResult, n_samples: int, seed: int) -> None:
     if not isinstance(fit, FitResult):
         raise InputError(f"parametric_bootstrap takes a FitResult, not {type(fit).__name__}")
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 2:
-        raise InputError(f"n_samples must be a whole number of at least 2, not {n_samples!r}")
+    check_whole("n_samples", n_samples, 2)
     check_seed(seed)
     if fit.status == "diverged":
         raise InputError("the fit diverged: there is nothing to simulate from; fit again")

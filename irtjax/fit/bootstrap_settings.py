@@ -35,8 +35,8 @@ def fit_arguments(fit: FitResult) -> dict[str, Any]:
 
 
 def priors_of(plain: dict[str, Any]) -> Priors:
-    """Priors from what `fit.json` has of them: distributions by name, tuples as lists."""
-    named = {name: plain[name] for name in ("slope", "intercept") if plain[name] is not None}
+    """Priors from what `fit.json` has of them: those in use, distributions by name."""
+    named = {name: plain[name] for name in ("slope", "intercept") if plain.get(name) is not None}
     rest: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in plain.items()

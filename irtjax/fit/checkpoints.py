@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.checkpoint import latest_step, read_metadata, restore_arrays, save_arrays
+from irtjax.checkpoint import (
+    complete_steps,
+    latest_step,
+    read_metadata,
+    restore_arrays,
+    save_arrays,
+)
+from irtjax.checks import check_path, check_whole, shown
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.driver import Progress, Trace
@@ -30,6 +37,11 @@ class Checkpoints:
     every: int = 0
     resume: bool = False
 
+    def __post_init__(self) -> None:
+        folder = check_path("the folder of the checkpoints", self.folder)
+        object.__setattr__(self, "folder", folder)
+        check_whole("every", self.every, 0)
+
     def save_if_due(
         self, state: Any, progress: Progress, last_saved: int, fingerprint: dict[str, Any]
     ) -> int:
@@ -50,12 +62,17 @@ class Checkpoints:
         step = latest_step(self.folder)
         if step is None:
             raise InputError(
-                f"nothing to resume in {self.folder}; fit with --checkpoint-every first"
+                f"nothing to resume in {self.folder}: no state was saved there to its end; fit "
+                "with --checkpoint-every to have some, or start anew with --force"
             )
-        metadata = read_metadata(self.folder, step)
+        remedy = "start anew with --force"
+        earlier = complete_steps(self.folder)[:-1]
+        if earlier:
+            remedy = f"remove that folder to go on from step {earlier[-1]}, or {remedy}"
+        metadata = read_metadata(self.folder, step, remedy=remedy)
         _check_same(metadata["fingerprint"], fingerprint, self.folder)
         trace = Trace(**{name: tuple(values) for name, values in metadata["trace"].items()})
-        return restore_arrays(self.folder, step, template), Progress(trace)
+        return restore_arrays(self.folder, step, template, remedy=remedy), Progress(trace)
 
 
 class Saver:
@@ -95,9 +112,20 @@ def _check_same(saved: dict[str, Any], now: dict[str, Any], folder: Path) -> Non
     for name, value in now.items():
         if saved.get(name) != value:
             raise InputError(
-                f"checkpoint {folder} is of another fit: its {name} is {saved.get(name)}, now "
-                f"{value}; use the same data and settings, or --force to start anew"
+                f"checkpoint {folder} is of another fit: its {name}{_difference(saved, now, name)}"
+                "; use the same data and settings, or --force to start anew"
             )
+
+
+def _difference(saved: dict[str, Any], now: dict[str, Any], name: str) -> str:
+    """What a part was and is; of a part that has parts itself, only of those that differ."""
+    one, two = saved.get(name), now[name]
+    if not (isinstance(one, dict) and isinstance(two, dict)):
+        return f" is {shown(one)}, now {shown(two)}"
+    keys = [key for key in {**one, **two} if one.get(key) != two.get(key)]
+    return ": " + ", ".join(
+        f"{key} is {shown(one.get(key))}, now {shown(two.get(key))}" for key in keys
+    )
 
 
 def fingerprint(

@@ -26,7 +26,7 @@ class Features:
 
     Attributes:
         names: of the columns.
-        values: mean 0 and standard deviation 1 over the rows with responses; constant columns are 0.
+        values: mean 0 and sd 1 over the rows with responses; constant columns are 0.
     """
 
     names: tuple[str, ...]

@@ -9,14 +9,35 @@ import jax
 import numpy as np
 
 from irtjax.checkpoint import latest_step, read_metadata, restore_arrays, save_arrays
+from irtjax.checks import shown
 from irtjax.data.cells import Cells
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.result import FitResult, FittedParameters
-from irtjax.io import read_responses, write_json, write_responses, write_table
+from irtjax.io import read_responses, sha256_of, write_json, write_responses, write_table
 from irtjax.model.spec import ModelSpec
 
 __all__ = ["load_run", "result_folder", "save_run", "steps_folder"]
 
+_REMEDY = "fit again"
+# Parts of the report that say what the estimates are: `fit.json` must agree with them.
+_TIED = (
+    "family",
+    "dims",
+    "group",
+    "model_group",
+    "estimator",
+    "integrated",
+    "item_distribution",
+    "ability_distribution",
+    "settings",
+    "priors",
+    "asked",
+    "dim_names",
+    "status",
+    "n_models",
+    "n_items",
+    "n_responses",
+)
 _HELDOUT = ("model_index", "item_index", "response", "weight")
 
 
@@ -50,6 +71,8 @@ def save_run(fit: FitResult, run: Path) -> None:
         "dims": fit.spec.dims,
         "group": fit.group,
         "shapes": shapes,
+        "responses": sha256_of(run / "responses.npz"),
+        "report": {name: fit.report[name] for name in _TIED if name in fit.report},
     }
     save_arrays(result_folder(run), 0, _present(fit.parameters), metadata)
     write_table(fit.item_parameters(), run / "items.csv")
@@ -67,18 +90,16 @@ def load_run(run: Path) -> FitResult:
     step = latest_step(result_folder(run))
     if step is None:
         raise InputError(f"{run} has no checkpoint/result; it is not the folder of a finished fit")
-    metadata = read_metadata(result_folder(run), step)
+    metadata = read_metadata(result_folder(run), step, remedy=_REMEDY)
     template = {
         name: jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype))
         for name, (shape, dtype) in metadata["shapes"].items()
     }
-    arrays = restore_arrays(result_folder(run), step, template)
+    arrays = restore_arrays(result_folder(run), step, template, remedy=_REMEDY)
     absent = dict.fromkeys(FittedParameters.__dataclass_fields__)
     parameters = FittedParameters(**absent | {k: np.asarray(v) for k, v in arrays.items()})
-    try:
-        report = json.loads((run / "fit.json").read_text())
-    except ValueError as error:
-        raise InputError(f"{run / 'fit.json'} is damaged: {error}") from None
+    report = _report(run / "fit.json", metadata["report"])
+    _check_responses(run / "responses.npz", metadata["responses"])
     with warnings.catch_warnings():
         # Of a file that `save_run` wrote: a fit with more models than items is not transposed.
         warnings.simplefilter("ignore", IrtjaxWarning)
@@ -91,6 +112,40 @@ def load_run(run: Path) -> FitResult:
         report,
         _heldout(run / "responses.npz"),
     )
+
+
+def _report(path: Path, tied: dict[str, Any]) -> dict[str, Any]:
+    """What `fit.json` holds, which must be of the same fit as the estimates.
+
+    Args:
+        path: of the file.
+        tied: what the estimates were saved with; null stands for what JSON does not have.
+    """
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is damaged: {error}; {_REMEDY}") from None
+    if not isinstance(report, dict):
+        raise InputError(f"{path} is damaged: it holds {shown(report)}, no report; {_REMEDY}")
+    for name, value in tied.items():
+        if name not in report or report[name] != value:
+            said = f"says {name} {shown(report[name])}" if name in report else f"has no {name!r}"
+            raise InputError(
+                f"{path} {said}, but the estimates beside it are of a fit with {name} "
+                f"{shown(value)}; put its own fit.json back, or {_REMEDY}"
+            )
+    return report
+
+
+def _check_responses(path: Path, digest: str) -> None:
+    """Refuse another fit's responses: predictions would stand under the wrong ids."""
+    if sha256_of(path) != digest:
+        raise InputError(
+            f"{path} is not the file that was saved with the estimates beside it; put its own "
+            f"responses.npz back, or {_REMEDY}"
+        )
 
 
 def _present(parameters: FittedParameters) -> dict[str, Any]:

@@ -220,7 +220,8 @@ class GridItems:
         total, groups = uncertainty_sums(blocks, items, known)
         asymptotes, errors = found.asymptotes, None
         if asymptotes is not None:
-            errors = asymptote_errors(groups if self.has_effects else pooled(groups), asymptotes)
+            of_groups = groups if self.has_effects else pooled(groups)
+            errors = asymptote_errors(of_groups, asymptotes, state.priors)
         return Estimates(
             ability,
             ability_errors(total, groups, effect, found.effect_variance),

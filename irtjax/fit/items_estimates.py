@@ -124,7 +124,7 @@ def _estimates_at(
     asymptotes, errors = outer.asymptotes, None
     if asymptotes is not None:
         of_groups = groups if settings.has_distributions else pooled(groups)
-        errors = asymptote_errors(of_groups, asymptotes)
+        errors = asymptote_errors(of_groups, asymptotes, state.priors)
     of_abilities = ability_errors(total, groups, outer.effect, outer.effect_variance)
     return Estimates(
         outer.ability,

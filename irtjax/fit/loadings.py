@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Int
 
+from irtjax.checks import counted, shown
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.io.loadings import read_loadings
@@ -69,7 +70,8 @@ def make_loadings(
     elif not isinstance(given, str | Path):
         mask = _as_array(given)
         if mask.ndim != 2 or len(mask) != data.n_items:
-            raise InputError(f"loadings have shape {mask.shape}, for {data.n_items} items x dims")
+            n_items = counted(data.n_items, "item")
+            raise InputError(f"loadings have shape {mask.shape}, for {n_items} x dims")
         names = tuple(f"dim{k + 1}" for k in range(mask.shape[1]))
         mask = _as_mask(mask, names, data.item_ids)
     elif str(given) in data.item_metadata:
@@ -144,7 +146,7 @@ def _counted(ids: np.ndarray) -> str:
     first = ", ".join(repr(str(each)) for each in ids[:_NAMED])
     if len(ids) > _NAMED:
         first = f"first: {first}"
-    return f"{len(ids):,} item{'s' if len(ids) > 1 else ''} ({first})"
+    return f"{counted(len(ids), 'item')} ({first})"
 
 
 def _as_array(given: Any) -> np.ndarray:
@@ -158,8 +160,9 @@ def _as_mask(values: np.ndarray, names: tuple[str, ...], ids: np.ndarray) -> np.
     is_known = (values == 0) | (values == 1)
     if not np.all(is_known):
         j, k = np.argwhere(~is_known)[0]
-        value = np.asarray(values[j, k]).item()
-        raise InputError(f"loadings are 0 or 1; item {ids[j]!r} has {value!r} in {names[k]!r}")
+        raise InputError(
+            f"loadings are 0 or 1; item {ids[j]!r} has {shown(values[j, k])} in {names[k]!r}"
+        )
     return np.asarray(values == 1)
 
 
@@ -168,7 +171,8 @@ def _check(data: ResponseMatrix, names: tuple[str, ...], mask: np.ndarray) -> No
     if (count < 2).any():
         k = int(np.argmin(count))
         raise InputError(
-            f"dim {names[k]!r} has {count[k]} items; a factor needs at least 2 that load on it"
+            f"dim {names[k]!r} has {counted(count[k], 'item')}; a factor needs at least 2 that "
+            "load on it"
         )
     if not mask.any(axis=1).all():
         item = data.item_ids[int(np.flatnonzero(~mask.any(axis=1))[0])]

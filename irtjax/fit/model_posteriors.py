@@ -21,7 +21,8 @@ class ModelPosteriors:
     """Posterior of each model, blocks first: mean and covariance of its abilities.
 
     `covariance` is the posterior's and what the errors of the items add to it (at most up to the
-    population's variance), `posterior_only` the posterior's alone.
+    population's variance), `posterior_only` the posterior's alone, never less than what nodes leave
+    open: a place in the cell around one of them, uniform, has the variance `distance^2 / 12`.
     """
 
     mean: Float[Array, "blocks models dims"]
@@ -46,30 +47,37 @@ def model_posteriors(
     """
 
     def visit(view: BlockView, _: Any, context: tuple) -> tuple[BlockSums, ModelPosteriors]:
-        nodes, tables, item_covariance = context
+        nodes, tables, item_covariance, open_variance = context
         posterior = node_posterior(view, nodes)[0]
-        mean, moment, score = _moments(view, posterior, nodes)
-        spread = moment - mean[:, :, None] * mean[:, None]
-        coupling = _coupling(view, posterior, mean, nodes, tables)
+        node = of_slots(view, nodes.node)
+        mean = jnp.einsum("sn,nq,sqk->nk", view.in_slot, posterior, node)
+        away = jnp.einsum("sn,sqk->knq", view.in_slot, node) - mean.T[:, :, None]
+        score = jnp.einsum("sn,nq,sq->n", view.in_slot, posterior, of_slots(view, nodes.mean_p))
+        # About the mean, not `E[theta^2] - mean^2`: that is negative in its rounding where a
+        # posterior is at one node.
+        spread = jnp.einsum("nq,knq,lnq->nkl", posterior, away, away)
+        spread = _at_least(spread, view.in_slot.T @ of_slots(view, open_variance))
+        coupling = _coupling(view, posterior, away, tables)
         spread_out = jnp.einsum("kajn,jab->kbjn", coupling, item_covariance)
         added = jnp.einsum("kbjn,lbjn->nkl", spread_out, coupling)
         total = _at_most_prior(spread, added, _prior_variance(view, nodes))
         return BlockSums(None, None), ModelPosteriors(mean, total, spread, score)
 
     nodes = node_context(items, populations, grid)
-    context = (nodes, score_tables(model, items, nodes.node), item_covariance)
+    scale = jnp.sum(populations.factor**2, axis=2)
+    tables = score_tables(model, items, nodes.node)
+    context = (nodes, tables, item_covariance, scale * (grid.distance**2 / 12))
     _, found = scan_blocks(visit, blocks, None, context, items.slope.dtype)
     assert isinstance(found, ModelPosteriors)
     return found
 
 
-def _moments(
-    view: BlockView, posterior: Float[Array, "models nodes"], context: NodeContext
-) -> tuple[Array, Array, Array]:
-    node, in_slot = of_slots(view, context.node), view.in_slot[..., None] * posterior
-    mean = jnp.einsum("snq,sqk->nk", in_slot, node)
-    moment = jnp.einsum("snq,sqk,sql->nkl", in_slot, node, node)
-    return mean, moment, jnp.einsum("snq,sq->n", in_slot, of_slots(view, context.mean_p))
+def _at_least(
+    spread: Float[Array, "models dims dims"], least: Float[Array, "models dims"]
+) -> Float[Array, "models dims dims"]:
+    """Covariances whose variances are no smaller than these."""
+    missing = jnp.maximum(least - jnp.diagonal(spread, axis1=1, axis2=2), 0)
+    return spread + missing[:, :, None] * jnp.eye(spread.shape[1], dtype=spread.dtype)
 
 
 def _prior_variance(view: BlockView, context: NodeContext) -> Float[Array, "models dims"]:
@@ -100,11 +108,8 @@ def _at_most_prior(
 def _coupling(
     view: BlockView,
     posterior: Float[Array, "models nodes"],
-    mean: Float[Array, "models dims"],
-    context: NodeContext,
+    away: Float[Array, "dims models nodes"],
     tables: ScoreTables,
 ) -> Float[Array, "dims coordinates items models"]:
     """`E[(theta - mean) s_ij]` of every cell, dim by dim."""
-    place = jnp.einsum("sn,sqk->knq", view.in_slot, of_slots(view, context.node))
-    away = place - mean.T[:, :, None]
     return jnp.stack([mean_scores(view, posterior * each, tables) for each in away])

@@ -24,11 +24,14 @@ from irtjax.model.priors import LogNormal, Normal, Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import BLOCKED, place
 
-__all__ = ["MOST_DIMS", "MOST_RESPONSES", "ModelsRoute", "most_responses"]
+__all__ = ["MOST_ANSWERS", "MOST_DIMS", "ModelsRoute", "most_responses"]
 
-# Posteriors of abilities from more responses than this are narrower than the fixed nodes, by dims:
+# Posteriors of abilities from more answers than this are narrower than the fixed nodes, by dims:
 # 61 nodes lie .2 apart, 21 a dim .6.
-MOST_RESPONSES = {1: 400, 2: 50}
+MOST_ANSWERS = {1: 400, 2: 50}
+# Sums over nodes say nothing of a posterior whose sd is below this share of their distance: at a
+# half its variance is still right within a seventh, wherever it lies between the nodes.
+_NARROW = 0.4
 # Below this many models the default prior of slopes is an informative one.
 _FEW_MODELS = 100
 # Up to this many cells a device has one block, which compiles in half the time of a loop over more.
@@ -63,7 +66,7 @@ class ModelsRoute:
         is_empirical = settings.ability_distribution == "empirical"
         quadrature = settings.quadrature
         if quadrature == "auto":
-            is_narrow = most_responses(self.data) > MOST_RESPONSES.get(dims, 0) and not is_empirical
+            is_narrow = _most_answers(self.data) > MOST_ANSWERS.get(dims, 0) and not is_empirical
             quadrature = "adaptive" if is_narrow else "fixed"
             quadrature = "variational" if dims > MOST_DIMS else quadrature
         if dims > MOST_DIMS and quadrature != "variational":
@@ -141,6 +144,7 @@ class ModelsRoute:
             more = {"latent_variance": slope**2, "latent_variance_se": 2 * abs(slope) * error}
         if self.loadings is not None:
             more |= {"dim_names": list(self.loadings.names)}
+        more |= self._narrow_note(estimates)
         n_parameters = self._n_parameters()
         n_models = int(np.count_nonzero(self.data.totals("models")[0]))
         return {
@@ -152,6 +156,30 @@ class ModelsRoute:
             "item_errors": estimates.error_method,
             "n_patterns": len(self.patterns.count),
             **more,
+        }
+
+    def _narrow_note(self, estimates: ModelsEstimates) -> dict[str, Any]:
+        """A warning where posteriors are too narrow for the fixed nodes."""
+        if not isinstance(self.estimator, MarginalModels):
+            return {}
+        distance = self.estimator.grid(self.spec).distance
+        variance = np.asarray(estimates.models.posterior_only)
+        variance = self.layout.from_blocks(np.diagonal(variance, axis1=2, axis2=3))
+        scale = np.sum(np.asarray(estimates.populations.factor) ** 2, axis=2)
+        codes = self.patterns.codes
+        scale = scale[0] if codes is None else scale[codes]
+        is_narrow = np.any(variance < (_NARROW * distance) ** 2 * scale, axis=1)
+        is_narrow = is_narrow[self.patterns.index]
+        if not is_narrow.any():
+            return {}
+        way_out = "more nodes" if self.estimator.is_empirical else "quadrature adaptive"
+        return {
+            "warnings": [
+                f"{np.count_nonzero(is_narrow):,} of {self.data.n_models:,} models are known more "
+                f"closely than the {self.estimator.n_nodes} nodes of a dim tell apart (one every "
+                f"{distance:.2g} sd): their abilities lie at nodes, and estimates and errors are "
+                f"rough; use {way_out}"
+            ]
         }
 
     def _n_parameters(self) -> int:
@@ -180,5 +208,13 @@ def _priors_for(data: ResponseMatrix, spec: ModelSpec, priors: Priors) -> Priors
 
 
 def most_responses(data: ResponseMatrix) -> int:
-    """Responses of the model that has most."""
+    """Cells of the model that has most."""
     return int(data.totals("models")[0].max(initial=0))
+
+
+def _most_answers(data: ResponseMatrix) -> float:
+    """Answers of the model that has most: a cell of weight w stands for w of them."""
+    if data.sparse is None and data.dense_weight is None:
+        return float(most_responses(data))
+    cells = data.cells()
+    return float(np.bincount(cells.model_index, cells.weight, minlength=1).max())

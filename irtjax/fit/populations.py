@@ -96,6 +96,11 @@ class Grid:
         weight = _product(self._line()[1], self.dims).sum(axis=1)
         return weight - _log_sum(weight)
 
+    @property
+    def distance(self) -> float:
+        """Between neighbouring nodes, in standard deviations."""
+        return 2 * _WIDEST / (self.n_nodes - 1)
+
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         node = np.linspace(-_WIDEST, _WIDEST, self.n_nodes)
         return node, -0.5 * node**2

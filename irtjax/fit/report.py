@@ -17,7 +17,7 @@ from irtjax.fit.tables import metadata_name
 from irtjax.fit.uncertainty import FEWEST_CLUSTERS
 from irtjax.fit.validation import data_warnings
 
-__all__ = ["clustered_note", "fit_report", "plain_settings"]
+__all__ = ["clustered_note", "described_groups", "fit_report", "plain_settings"]
 
 # A dim in which one model holds this share of the abilities' variance describes that model alone
 # (a Heywood case); with 12 equal models a share is 1/12. Among few models one always stands out.
@@ -64,6 +64,7 @@ def fit_report(
         "n_models": data.n_models,
         "n_items": data.n_items,
         "n_responses": data.n_responses,
+        **({} if data.sum_of_weights is None else {"sum_of_weights": data.sum_of_weights}),
         "n_steps": progress.n_steps,
         "log_likelihood": objective[-1] if objective else float("nan"),
         **notes_of_estimator,
@@ -117,6 +118,24 @@ def clustered_note(
     return f"sandwich over clusters of {clusters!r}, factor G / (G - 1)"
 
 
+def described_groups(
+    parameters: FittedParameters, codes: np.ndarray, names: list[str]
+) -> list[dict[str, Any]]:
+    """Each group of models: its size, and the estimated mean and sd of its abilities by dim."""
+    mean = np.asarray(parameters.population_mean, np.float64)
+    covariance = np.asarray(parameters.population_covariance, np.float64)
+    sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    return [
+        {
+            "name": name,
+            "n_models": int(np.count_nonzero(codes == g)),
+            "mean": mean[g].tolist(),
+            "sd": sd[g].tolist(),
+        }
+        for g, name in enumerate(names)
+    ]
+
+
 @functools.cache
 def _versions() -> dict[str, str]:
     names = ("irtjax", "jax", "jaxlib", "numpy", "pandas", "orbax-checkpoint")
@@ -132,29 +151,55 @@ def _describe_dims(
     explained = np.mean(loadings(mean[:, :-1].astype(np.float64)) ** 2, axis=0)
     ability = np.asarray(parameters.ability, np.float64)
     share = ability**2 / np.maximum(np.sum(ability**2, axis=0), 1e-12)
-    dims, warnings = [], []
-    for k in range(ability.shape[1]):
-        top = int(np.argmax(share[:, k]))
-        flags = ""
-        if explained[k] < _LEAST_EXPLAINED:
-            flags = "no_signal"
-            warnings.append(
-                f"dim {k + 1} explains {explained[k]:.2%} of the items' variance: the data show no "
-                "such ability, and its values mean nothing; use fewer dims, or more responses"
-            )
-        if len(model_ids) >= _FEWEST_MODELS and share[top, k] > _ONE_MODEL_SHARE:
-            flags = ";".join(filter(None, [flags, "one_model"]))
-            warnings.append(
-                f"dim {k + 1} is carried by one model ({model_ids[top]!r}, {share[top, k]:.0%} of "
-                "its variance): it describes that model, not an ability; use fewer dims"
-            )
-        dims.append(
-            {
-                "name": f"dim{k + 1}",
-                "explained_variance": float(explained[k]),
-                "top_model": str(model_ids[top]),
-                "top_model_share": float(share[top, k]),
-                "flags": flags,
-            }
+    top = np.argmax(share, axis=0)
+    largest = np.max(share, axis=0)
+    is_weak = explained < _LEAST_EXPLAINED
+    is_of_one = (largest > _ONE_MODEL_SHARE) & (len(model_ids) >= _FEWEST_MODELS)
+    dims = [
+        {
+            "name": f"dim{k + 1}",
+            "explained_variance": float(explained[k]),
+            "top_model": str(model_ids[top[k]]),
+            "top_model_share": float(largest[k]),
+            "flags": ";".join(
+                name
+                for name, holds in (("no_signal", is_weak[k]), ("one_model", is_of_one[k]))
+                if holds
+            ),
+        }
+        for k in range(len(top))
+    ]
+    return dims, _dim_warnings(dims)
+
+
+def _dim_warnings(dims: list[dict[str, Any]]) -> list[str]:
+    """A sentence a flag, whatever number of dims has it."""
+    weak, of_one = (
+        [k for k, dim in enumerate(dims) if flag in dim["flags"].split(";")]
+        for flag in ("no_signal", "one_model")
+    )
+    warnings = []
+    if weak:
+        shares = " and ".join(f"{dims[k]['explained_variance']:.2%}" for k in weak)
+        one, several = ("explains", "its"), ("explain", "their")
+        verb, whose = one if len(weak) == 1 else several
+        warnings.append(
+            f"{_named(weak)} {verb} {shares} of the items' variance: the data show no such "
+            f"ability, and {whose} values mean nothing; use fewer dims, or more responses"
         )
-    return dims, warnings
+    if of_one:
+        models = "; ".join(
+            f"{dims[k]['top_model']!r}, {dims[k]['top_model_share']:.0%} of its variance"
+            for k in of_one
+        )
+        claim = "is carried by one model", "it describes that model, not an ability"
+        if len(of_one) > 1:
+            claim = "are each carried by one model", "they describe these models, not abilities"
+        warnings.append(f"{_named(of_one)} {claim[0]} ({models}): {claim[1]}; use fewer dims")
+    return warnings
+
+
+def _named(dims: list[int]) -> str:
+    """`dim 2`, or `dims 2 and 3`."""
+    numbers = " and ".join(str(k + 1) for k in dims)
+    return f"{'dim' if len(dims) == 1 else 'dims'} {numbers}"

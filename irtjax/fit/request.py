@@ -5,13 +5,15 @@ from typing import Any
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.arguments import check_components, checked_priors, checked_settings
 from irtjax.fit.features import Features, Side, make_features
 from irtjax.fit.items_route import cluster_column
 from irtjax.fit.loadings import make_loadings, spec_with
-from irtjax.fit.report import clustered_note, plain_settings
-from irtjax.fit.result import FittedParameters
+from irtjax.fit.report import clustered_note, described_groups, plain_settings
+from irtjax.fit.result import FittedParameters, ability_correlations
 from irtjax.fit.routes import Route, choose_route
 from irtjax.fit.settings import FitSettings
+from irtjax.fit.used_priors import check_priors, used_priors
 from irtjax.fit.validation import check_responses, check_types
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
@@ -43,11 +45,12 @@ class Request:
         identity = {
             "family": self.spec.family,
             "dims": self.spec.dims,
+            "estimator": self.route.estimator.name,
             "group": settings.group,
             "model_group": settings.model_group,
             "seed": settings.seed,
             "settings": plain_settings(self.route.estimator),
-            "priors": plain_settings(self.route.priors),
+            "priors": self._priors(),
         }
         if settings.loadings is not None:
             identity["loadings"] = settings.loadings.digest()
@@ -59,15 +62,37 @@ class Request:
         clusters, names = self._clusters()
         return {
             "groups": names if settings.group is not None else [],
-            "estimator": route.estimator.name,
             "estimator_reason": self.reason,
-            "asked": settings.asked(),
+            "asked": self._asked(),
             "integrated": route.integrated,
             "item_distribution": settings.item_distribution,
             "ability_distribution": settings.ability_distribution,
             "log_likelihood_is": route.estimator.objective_name,
             "clustered_se": clustered_note(parameters, clusters, len(names), route.integrated),
+            **self._of_models(parameters),
         }
+
+    def _priors(self) -> dict[str, Any]:
+        """The priors that have an effect."""
+        used = used_priors(self.route.integrated, self.spec, self.settings)
+        plain = plain_settings(self.route.priors)
+        return {name: plain[name] for name in plain if name in used}
+
+    def _asked(self) -> dict[str, Any]:
+        """What was asked for, without what only a mixture has a use for."""
+        asked = self.settings.asked()
+        is_mixture = self.settings.item_distribution == "mixture"
+        return {name: asked[name] for name in asked if is_mixture or name != "components"}
+
+    def _of_models(self, parameters: FittedParameters) -> dict[str, Any]:
+        """The distributions of ability: of each group of models, and how its dims correlate."""
+        found: dict[str, Any] = {}
+        if self.settings.model_group is not None:
+            codes, names = self.data.populations(self.settings.model_group)
+            found["model_groups"] = described_groups(parameters, codes, names)
+        if self.settings.loadings is not None and self.spec.dims > 1:
+            found["ability_correlations"] = ability_correlations(parameters).tolist()
+        return found
 
     def _clusters(self) -> tuple[str | None, list[str]]:
         """What the items are clustered by for the errors, and the clusters' names."""
@@ -81,10 +106,10 @@ def make_request(
     data: ResponseMatrix,
     spec: ModelSpec,
     *,
-    priors: Priors,
-    loadings: Any,
-    general: bool,
-    correlated: bool,
+    priors: Priors | None = None,
+    loadings: Any = None,
+    general: bool = False,
+    correlated: bool = False,
     item_features: Any = None,
     model_features: Any = None,
     **settings: Any,
@@ -106,6 +131,9 @@ def make_request(
         InputError: data or settings that cannot be fitted; one line says why.
     """
     check_types(data, spec)
+    priors = checked_priors(priors)
+    settings = checked_settings(settings | {"general": general, "correlated": correlated})
+    del settings["general"], settings["correlated"]
     mask = None
     if loadings is not None:
         mask = make_loadings(data, loadings, has_general=general)
@@ -116,12 +144,28 @@ def make_request(
         loadings=mask,
         is_correlated=correlated,
     )
+    check_components(chosen)
     if mask is not None:
         spec = spec_with(spec, mask)
     elif general:
         raise InputError("a general factor needs loadings; give the column or file of the others")
     check_responses(data, spec, is_confirmatory=mask is not None)
-    return Request(data, spec, chosen, *choose_route(data, spec, priors, chosen))
+    route, reason = choose_route(data, spec, priors, chosen)
+    if correlated:
+        _check_can_correlate(spec, route, reason)
+    check_priors(priors, route.integrated, spec, chosen, route.estimator.name)
+    return Request(data, spec, chosen, route, reason)
+
+
+def _check_can_correlate(spec: ModelSpec, route: Route, reason: str) -> None:
+    if spec.dims < 2:
+        raise InputError("correlated needs loadings on at least 2 dims; drop it")
+    if route.integrated == "items":
+        raise InputError(
+            f"correlated has no use in {route.estimator.name} ({reason}): nothing keeps its "
+            "abilities uncorrelated, they correlate as they do; drop it, or use estimator "
+            "marginal-models"
+        )
 
 
 def _features(data: ResponseMatrix, side: Side, given: Any) -> Features | None:

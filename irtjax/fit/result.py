@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 
+from irtjax.checks import check_path, counted, shown
 from irtjax.data.cells import Cells
+from irtjax.data.checks import checked_index
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.prediction import PredictionParameters, cell_probabilities
@@ -17,7 +19,7 @@ from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["FitResult", "FittedParameters"]
+__all__ = ["FitResult", "FittedParameters", "ability_correlations"]
 
 
 @pytree_dataclass
@@ -87,11 +89,11 @@ class FitResult:
     def ability_correlations(self) -> np.ndarray:
         """Correlations of the abilities (dims x dims, float64), of the first population.
 
-        The identity, but for confirmatory models whose dims may correlate.
+        The identity for exploratory models, and for confirmatory ones of `marginal-models` unless
+        they are `correlated`. In confirmatory models of `marginal-items` nothing holds the
+        abilities uncorrelated: theirs are those of the estimates, 0 with a general factor.
         """
-        covariance = np.asarray(self.parameters.population_covariance[0], np.float64)
-        sd = np.sqrt(np.diagonal(covariance))
-        return covariance / sd[:, None] / sd
+        return ability_correlations(self.parameters)
 
     def groups(self) -> tuple[np.ndarray, list[str]]:
         """Group of each item (codes) and the groups' names; one unnamed group without `group`."""
@@ -129,6 +131,11 @@ class FitResult:
         Raises:
             InputError: a missing column, an id that was not in the fit.
         """
+        if not isinstance(pairs, pd.DataFrame):
+            raise InputError(
+                "pairs to predict must be a data frame with the columns 'model_id' and 'item_id', "
+                f"not {type(pairs).__name__}"
+            )
         for column in ("model_id", "item_id"):
             if column not in pairs:
                 raise InputError(f"pairs to predict need a column {column!r}")
@@ -139,7 +146,14 @@ class FitResult:
         return ids.assign(probability=probability)
 
     def predict_cells(self, model_index: np.ndarray, item_index: np.ndarray) -> np.ndarray:
-        """Probabilities (float64) of cells given by row and column of the matrix."""
+        """Probabilities (float64) of cells given by row and column of the matrix.
+
+        Raises:
+            InputError: indices beyond the data, that are no whole numbers, or of unequal numbers.
+        """
+        n_cells = np.size(model_index)
+        model_index = checked_index(model_index, self.data.n_models, n_cells, "model")
+        item_index = checked_index(item_index, self.data.n_items, n_cells, "item")
         return cell_probabilities(self.prediction_parameters(), model_index, item_index)
 
     def prediction_parameters(self) -> PredictionParameters:
@@ -171,7 +185,7 @@ class FitResult:
         """
         from irtjax.fit.files import save_run
 
-        save_run(self, Path(folder))
+        save_run(self, check_path("the folder to save to", folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> "FitResult":
@@ -182,22 +196,30 @@ class FitResult:
         """
         from irtjax.fit.files import load_run
 
-        return load_run(Path(folder))
+        return load_run(check_path("the folder to load", folder))
 
     def __repr__(self) -> str:
         return (
-            f"FitResult({self.spec.family}, dims={self.spec.dims}, {self.data.n_models:,} models x "
-            f"{self.data.n_items:,} items, {self.status})"
+            f"FitResult({self.spec.family}, dims={self.spec.dims}, "
+            f"{counted(self.data.n_models, 'model')} x {counted(self.data.n_items, 'item')}, "
+            f"{self.status})"
         )
 
 
+def ability_correlations(parameters: FittedParameters) -> np.ndarray:
+    """Correlations of the abilities of the first population, dims x dims, float64."""
+    covariance = np.asarray(parameters.population_covariance[0], np.float64)
+    sd = np.sqrt(np.diagonal(covariance))
+    return covariance / sd[:, None] / sd
+
+
 def _positions(ids: pd.Series, known: np.ndarray, kind: str) -> np.ndarray:
-    positions = pd.Index(known).get_indexer(ids.astype(str))
+    positions = np.where(ids.isna(), -1, pd.Index(known).get_indexer(ids.astype(str)))
     if (positions < 0).any():
         row = int(np.flatnonzero(positions < 0)[0])
         count = int(np.count_nonzero(positions < 0))
         raise InputError(
-            f"{kind} {ids.iloc[row]!r} (row {row + 1} of the pairs) was not in the fit; "
-            f"{count:,} such row{'s' if count > 1 else ''}"
+            f"{kind} {shown(ids.iloc[row])} (row {row + 1} of the pairs) was not in the fit; "
+            f"{counted(count, 'such row')}"
         )
     return positions

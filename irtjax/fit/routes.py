@@ -11,7 +11,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.estimator import Estimator
 from irtjax.fit.items_route import ItemsRoute
 from irtjax.fit.joint_route import JointRoute
-from irtjax.fit.models_route import MOST_RESPONSES, ModelsRoute, most_responses
+from irtjax.fit.models_route import MOST_ANSWERS, ModelsRoute, most_responses
 from irtjax.fit.registry import registered_route
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
@@ -85,7 +85,8 @@ def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> 
     if settings.needs_models():
         return "marginal-models", f"{settings.needs_models()} asks for it; {models}"
     is_small = data.n_models * data.n_items <= _MOST_CELLS
-    fits_nodes = is_small and most_responses(data) <= MOST_RESPONSES[1]
+    # By cells, not answers: counts have adaptive nodes, and cost no more.
+    fits_nodes = is_small and most_responses(data) <= MOST_ANSWERS[1]
     if fits_nodes and data.n_models > data.n_items:
         return "marginal-models", f"{shape}, {models}"
     if fits_nodes and spec.has_asymptotes and data.n_models >= _MANY_MODELS:

@@ -79,33 +79,32 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
     columns |= {"difficulty_se": errors[0], "discrimination_se": errors[1]}
     columns["guessing_se"] = np.asarray(fit.parameters.guessing_se)
     columns["feasibility_se"] = np.asarray(fit.parameters.feasibility_se)
-    sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    sd = _roots(np.diagonal(covariance, axis1=1, axis2=2))
     columns["intercept_se"] = sd[:, -1]
     columns |= {f"dim{k + 1}_slope_se": sd[:, k] for k in range(dims)}
     columns |= {f"dim{k + 1}_loading_se": loading_se[:, k] for k in range(dims)}
     columns |= {"n_responses": count, "p_correct": correct}
     strongest = np.argmax(np.abs(slope), axis=1)
     is_negative = np.take_along_axis(slope, strongest[:, None], axis=1)[:, 0] < 0
-    is_weak = ~(np.abs(values[1]) > errors[1])
+    # An item without a place has no slope to speak of, however small its error is said to be.
+    has_place = np.isfinite(values[0])
+    asymptotes = columns["guessing_se"] + columns["feasibility_se"]
+    every = [np.where(has_place, errors[0], 0), errors[1], asymptotes, *sd.T, *loading_se.T]
     claims = {
         "negative_slope": is_negative,
-        "weak_slope": is_weak,
+        "weak_slope": ~(np.abs(values[1]) > errors[1]) | ~has_place,
         "unbounded": _is_unbounded(fit, slope, intercept, correct),
         "weak_guessing": _is_weak(fit, "guessing"),
         "weak_feasibility": _is_weak(fit, "feasibility"),
+        "no_error": ~np.all(np.isfinite(every), axis=0),
     }
     columns["flags"] = _flags(count, correct, claims)
     return pd.DataFrame(columns)
 
 
 def _is_weak(fit: "FitResult", name: str) -> np.ndarray:
-    """Items whose own asymptote is hardly better known than by its prior alone.
-
-    Shared asymptotes are known by all items of a group together.
-    """
+    """Items whose asymptote (or their group's) is hardly better known than by its prior alone."""
     error = np.asarray(getattr(fit.parameters, f"{name}_se"), np.float64)
-    if fit.integrated == "items":
-        return np.zeros(len(error), bool)
     prior = fit.report.get("priors", {}).get(_PRIOR_OF[name], [1.0, 1.0])
     a, b = float(prior[0]), float(prior[1])
     spread = np.sqrt(a * b / (a + b + 1)) / (a + b)
@@ -133,7 +132,7 @@ def ability_table(fit: "FitResult") -> pd.DataFrame:
     count, correct = fit.data.totals("models")
     ability = np.asarray(fitted.ability, np.float64)
     covariance = np.asarray(fitted.ability_covariance, np.float64)
-    error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    error = _roots(np.diagonal(covariance, axis1=1, axis2=2))
     clustered = np.asarray(fitted.ability_se_clustered, np.float64)
     dims = ability.shape[1]
     columns = {"model_id": fit.data.model_ids} | _metadata(fit.data.model_metadata, "models")
@@ -144,8 +143,15 @@ def ability_table(fit: "FitResult") -> pd.DataFrame:
     if fitted.effect is not None:
         effect = np.asarray(fitted.effect, np.float64)
         columns |= {f"{name}_effect": effect[:, g] for g, name in enumerate(fit.groups()[1])}
-    columns |= {"n_responses": count, "p_correct": correct, "flags": _flags(count, correct, {})}
+    flags = _flags(count, correct, {"no_error": ~np.all(np.isfinite(error), axis=1)})
+    columns |= {"n_responses": count, "p_correct": correct, "flags": flags}
     return pd.DataFrame(columns)
+
+
+def _roots(variance: np.ndarray) -> np.ndarray:
+    """Standard errors: NaN (flagged `no_error`) where a variance is negative or not finite."""
+    is_variance = np.isfinite(variance) & (variance >= 0)
+    return np.where(is_variance, np.sqrt(np.where(is_variance, variance, 0)), np.nan)
 
 
 def _metadata(table: pd.DataFrame, kind: str) -> dict[str, np.ndarray]:
@@ -181,8 +187,8 @@ def _derived(
         difficulty = np.where(has_place, -intercept / discrimination, np.nan)
         gradient = np.concatenate([direction * difficulty[:, None], np.ones_like(slope[:, :1])], 1)
         variance = np.einsum("ja,jab,jb->j", gradient, covariance, gradient)
-        difficulty_se = np.sqrt(variance) / np.abs(discrimination)
-    discrimination_se = np.sqrt(
+        difficulty_se = _roots(variance) / np.abs(discrimination)
+    discrimination_se = _roots(
         np.einsum("ja,jab,jb->j", direction, covariance[:, :-1, :-1], direction)
     )
     return (difficulty, discrimination), (difficulty_se, discrimination_se)
@@ -197,7 +203,7 @@ def _loading_errors(
     jacobian = np.eye(slope.shape[1]) - loading[:, :, None] * along[:, None]
     size = np.sqrt(SCALE**2 + np.sum((slope @ correlation) * slope, axis=1))
     jacobian /= size[:, None, None]
-    return np.sqrt(np.einsum("jkl,jlm,jkm->jk", jacobian, covariance[:, :-1, :-1], jacobian))
+    return _roots(np.einsum("jkl,jlm,jkm->jk", jacobian, covariance[:, :-1, :-1], jacobian))
 
 
 def _flags(count: np.ndarray, correct: np.ndarray, more: dict[str, np.ndarray]) -> np.ndarray:

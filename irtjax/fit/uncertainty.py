@@ -33,6 +33,7 @@ from irtjax.fit.packed import (
     unpack,
     unpack_index,
 )
+from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import Asymptotes, CellDerivatives
 
@@ -191,8 +192,7 @@ def ability_errors(
         information -= jnp.einsum("gki,gli->ikl", coupling, groups.effects.cross)
         effect_score = groups.effects.score - effect.T / effect_variance
         score = score - coupling * effect_score[:, None]
-    # Observed information need not be positive definite with asymptotes.
-    inverse = jnp.linalg.inv(information)
+    inverse = _inverse_of_at_least_the_prior(information)
     covariance = inverse + inverse @ sums.spread @ inverse
     meat = jnp.einsum("gki,gli->ikl", score, score)
     share = jnp.maximum(groups.information, 0)
@@ -212,20 +212,41 @@ def ability_errors(
     )
 
 
-def asymptote_errors(
-    groups: GroupSums, asymptotes: Asymptotes
-) -> tuple[Float[Array, " groups"], Float[Array, " groups"]]:
-    """Standard errors of shared guessing and feasibility: inverse cross-product of the scores.
+def _inverse_of_at_least_the_prior(
+    information: Float[Array, "models dims dims"],
+) -> Float[Array, "models dims dims"]:
+    """Inverse of information that includes the prior, N(0, I), with no eigenvalue below 1.
 
-    0 for an asymptote that is fixed.
+    With asymptotes the observed information of the responses can be negative (wrong answers of weak
+    models); the variance would be too, or, just above 0, larger than if nothing had been answered.
+    """
+    values, vectors = jnp.linalg.eigh(information)
+    return (vectors / jnp.maximum(values, 1)[:, None]) @ vectors.swapaxes(1, 2)
+
+
+def asymptote_errors(
+    groups: GroupSums, asymptotes: Asymptotes, priors: Priors
+) -> tuple[Float[Array, " groups"], Float[Array, " groups"]]:
+    """Standard errors of shared guessing and feasibility.
+
+    Of the inverse of the cross-product of the scores, and of the priors' precisions: data that say
+    nothing (all answers right) leave the prior's standard deviation. 0 for an asymptote that is
+    fixed.
     """
     assert groups.asymptotes is not None
     lower, both, upper = groups.asymptotes.T
     has_lower, has_upper = ~jnp.isneginf(asymptotes.lower), ~jnp.isposinf(asymptotes.upper)
     both = jnp.where(has_lower & has_upper, both, 0)
-    lower, upper = jnp.where(has_lower, lower, 1), jnp.where(has_upper, upper, 1)
+    lower = jnp.where(has_lower, lower + _precision(priors.guessing), 1)
+    upper = jnp.where(has_upper, upper + _precision(priors.infeasibility), 1)
     determinant = jnp.maximum(lower * upper - both**2, jnp.finfo(lower.dtype).tiny)
     return (
         jnp.where(has_lower, jnp.sqrt(upper / determinant), 0),
         jnp.where(has_upper, jnp.sqrt(lower / determinant), 0),
     )
+
+
+def _precision(beta: tuple[float, float]) -> float:
+    """Of a Beta prior: 12 where it is flat."""
+    a, b = beta
+    return (a + b) ** 2 * (a + b + 1) / (a * b)

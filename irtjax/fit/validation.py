@@ -1,11 +1,14 @@
 """What a fit refuses and what it warns of, checked in NumPy before anything is traced."""
 
+from typing import Any
+
 import numpy as np
 
-from irtjax.data.cells import Cells
-from irtjax.data.responses import ResponseMatrix
+from irtjax.checks import counted
+from irtjax.data.parts import n_parts
+from irtjax.data.responses import ResponseMatrix, check_matrix
 from irtjax.errors import InputError
-from irtjax.model.spec import ModelSpec
+from irtjax.model.spec import ModelSpec, check_spec
 
 __all__ = ["check_responses", "check_types", "data_warnings"]
 
@@ -27,12 +30,12 @@ def check_responses(
     check_types(data, spec)
     if data.n_models < 2:
         raise InputError(
-            f"{data.n_models} model in the data; abilities are relative, so at least 2 are needed"
+            f"{counted(data.n_models, 'model')} in the data; abilities are relative, so at least 2 "
+            "are needed"
         )
     if data.n_items < 1 or data.n_responses < 1:
         raise InputError("no response in the data; every cell is missing")
-    weight = data.dense_weight if data.sparse is None else data.sparse.weight
-    n_answers = 0.0 if weight is None else float(np.sum(weight, dtype=np.float64))
+    n_answers = data.sum_of_weights or 0.0
     if n_answers > _MOST_ANSWERS:
         raise InputError(
             f"the weights add up to {n_answers:.2g}; a weight is the number of answers that a cell "
@@ -46,24 +49,24 @@ def check_responses(
         )
     if spec.has_common_slope and spec.dims > 1 and not is_confirmatory:
         raise InputError(
-            f"1pl with {spec.dims} dims is not identified: with one common slope a dim only the "
-            "sum of the abilities shows; use dims 1, or family 2pl"
+            f"{spec.family} with {spec.dims} dims is not identified: with one common slope a dim "
+            "only the sum of the abilities shows; use dims 1, or family 2pl"
+        )
+    if spec.family == "rasch" and spec.dims > 1:
+        raise InputError(
+            f"rasch with {spec.dims} dims has no common scale on which all slopes are 1; use "
+            "family 1pl, with one common slope a dim"
         )
 
 
-def check_types(data: ResponseMatrix, spec: ModelSpec) -> None:
+def check_types(data: Any, spec: Any) -> None:
     """Refuse what is no matrix or no spec, before anything is asked of it.
 
     Raises:
         InputError: one line says what to make of it.
     """
-    if not isinstance(data, ResponseMatrix):
-        raise InputError(
-            f"fit takes a ResponseMatrix, not {type(data).__name__}; make one with "
-            "read_responses or ResponseMatrix.from_dense"
-        )
-    if not isinstance(spec, ModelSpec):
-        raise InputError(f"the spec must be a ModelSpec, not {spec!r}; write ModelSpec({spec!r})")
+    check_matrix(data, "fit")
+    check_spec(spec)
 
 
 def data_warnings(data: ResponseMatrix) -> list[str]:
@@ -76,56 +79,14 @@ def data_warnings(data: ResponseMatrix) -> list[str]:
         count = data.totals(kind)[0]
         empty = np.flatnonzero(count == 0)
         if len(empty):
-            noun = kind if len(empty) > 1 else kind[:-1]
             found.append(
-                f"{len(empty):,} {noun} without responses (first: {ids[empty[0]]!r}) kept at the "
-                f"prior's value, {prior}, flagged no_responses"
+                f"{counted(len(empty), kind[:-1])} without responses (first: {ids[empty[0]]!r}) "
+                f"kept at the prior's value, {prior}, flagged no_responses"
             )
-    n_components = _n_components(data)
-    if n_components > 1:
+    count_of_parts = n_parts(data)
+    if count_of_parts > 1:
         found.append(
-            f"the data fall into {n_components} parts that share no model or item; "
+            f"the data fall into {count_of_parts:,} parts that share no model or item; "
             "abilities of different parts are compared by the priors alone"
         )
     return found
-
-
-def _n_components(data: ResponseMatrix) -> int:
-    """Connected parts of the graph of models and items with responses."""
-    if data.density > 0.5:
-        return 1
-    cells = data.cells()
-    if _is_connected(cells, data.n_models, data.n_items):
-        return 1
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    n = data.n_models + data.n_items
-    graph = coo_matrix(
-        (np.ones(len(cells), np.int8), (cells.model_index, cells.item_index + data.n_models)),
-        shape=(n, n),
-    )
-    labels = connected_components(graph, directed=False)[1]
-    seen = np.concatenate(
-        [np.unique(cells.model_index), np.unique(cells.item_index) + data.n_models]
-    )
-    return len(np.unique(labels[seen]))
-
-
-# Sweeps from one model through the items it shares to others and back. Three reach everything in
-# data with some overlap, at a tenth of the cost of the graph's components.
-_SWEEPS = 4
-
-
-def _is_connected(cells: Cells, n_models: int, n_items: int) -> bool:
-    """Whether a few sweeps from the model with the most responses reach every cell."""
-    is_reached = np.zeros(n_models, bool)
-    is_reached[np.argmax(np.bincount(cells.model_index, minlength=n_models))] = True
-    for _ in range(_SWEEPS):
-        has_item = np.zeros(n_items, bool)
-        has_item[cells.item_index[is_reached[cells.model_index]]] = True
-        is_cell = has_item[cells.item_index]
-        if is_cell.all():
-            return True
-        is_reached[cells.model_index[is_cell]] = True
-    return False

@@ -11,10 +11,11 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, TextIO, cast
+from typing import IO, Any, NamedTuple, TextIO, cast
 
 import pyarrow as pa
 
+from irtjax.checks import shown
 from irtjax.errors import InputError
 
 __all__ = [
@@ -87,7 +88,7 @@ def expand_paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     Raises:
         InputError: nothing given, a path that does not exist, a glob that matches nothing.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given = _listed(paths)
     if not given:
         raise InputError("no response files given; name at least one file, glob or folder")
     found: dict[str, Path] = {}
@@ -96,6 +97,21 @@ def expand_paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
         for name in _matches(text):
             found.setdefault(os.path.realpath(name), Path(name))
     return list(found.values())
+
+
+def _listed(paths: Any) -> list[Any]:
+    if isinstance(paths, str | os.PathLike):
+        return [paths]
+    if not isinstance(paths, Iterable) or hasattr(paths, "columns") or hasattr(paths, "dtype"):
+        raise InputError(
+            f"responses are read from a path or several, not from {type(paths).__name__}; for data "
+            "in memory there is ResponseMatrix.from_dense"
+        )
+    given = list(paths)
+    wrong = [each for each in given if not isinstance(each, str | os.PathLike)]
+    if wrong:
+        raise InputError(f"each of the paths must be a path, not {shown(wrong[0])}")
+    return given
 
 
 def _matches(text: str) -> list[str]:

@@ -20,7 +20,11 @@ from irtjax.io.values import responses_of, weights_of
 
 __all__ = ["ids_of", "read_long"]
 
-_NOT_METADATA = ("weight", "trial", "")
+_WEIGHT = "weight"
+_NOT_METADATA = {
+    "trial": "numbers the answers of a pair; --duplicates says what becomes of several",
+    "": "has no name",
+}
 
 
 def read_long(paths: Sequence[Path], options: Options) -> list[Part]:
@@ -96,7 +100,11 @@ def _open(path: Path, options: Options) -> _File:
     columns: dict[str, Coded] = {}
     not_kept: dict[str, str] = {}
     for name in table.names:
-        if name not in roles.values() and name not in _NOT_METADATA:
+        if name in roles.values() or name == _WEIGHT:
+            continue
+        if name in _NOT_METADATA:
+            not_kept[name] = _NOT_METADATA[name]
+        else:
             column = table.metadata(name)
             if isinstance(column, str):
                 not_kept[name] = column
@@ -105,12 +113,14 @@ def _open(path: Path, options: Options) -> _File:
     choices: dict[str, Any] = {"columns": {f"{role}_column": name for role, name in roles.items()}}
     if not_kept:
         choices["columns_not_kept"] = not_kept
-    has_weight = "weight" in table.names and "weight" not in roles.values()
+    has_weight = _WEIGHT in table.names and _WEIGHT not in roles.values()
+    if has_weight:
+        choices["weights"] = f"column {_WEIGHT!r}"
     return _File(
         ids_of(table, roles["model"], "model"),
         ids_of(table, roles["item"], "item"),
         table.column(roles["response"]),
-        table.column("weight") if has_weight else None,
+        table.column(_WEIGHT) if has_weight else None,
         columns,
         choices,
         table.owner,

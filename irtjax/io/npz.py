@@ -43,6 +43,9 @@ def read_npz(path: Path, options: Options) -> Part:
             grid = _grid(archive, options.items_in_rows)
             note = transposed_note(grid.matrix.shape, options.items_in_rows, path)
             part = Part(grid, choices, note)
+    weights = [name for name in ("weight", "weights", "cell_weight") if name in archive.used]
+    if weights:
+        choices["weights"] = f"array {weights[0]!r}"
     if archive.unused():
         choices["arrays_not_kept"] = archive.unused()
     return part

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from irtjax.data.responses import ResponseMatrix
+from irtjax.checks import check_path
+from irtjax.data.responses import ResponseMatrix, check_matrix
 from irtjax.errors import InputError
 from irtjax.io.columns import CANONICAL
 from irtjax.io.files import PathLike, plain_suffix, quoted
@@ -48,7 +49,8 @@ def write_responses(
     >>> file.read_text()
     'model_id,item_id,response\\nmodel-0,item-0,1\\nmodel-0,item-1,\\n'
     """
-    path = Path(path)
+    check_matrix(matrix, "write_responses")
+    path = check_path("the file to write", path)
     _check(matrix, path)
     if plain_suffix(path) == ".npz":
         _write_npz(matrix, path, arrays or {})

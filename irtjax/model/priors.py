@@ -5,21 +5,37 @@ import math
 import re
 from typing import Any
 
+from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
 
 __all__ = ["LogNormal", "Normal", "Priors", "parse_prior"]
 
 
+# Logits past which float32 tells no response from its opposite.
+_FARTHEST = 100.0
+# The same for the logarithm of a slope: slopes from 5e-5 to 2e4.
+_FARTHEST_LOG = 10.0
+# Precisions of 1e6 leave float32 the digits of the responses' information beside them; a spread
+# of 1e6 logits says no more than none.
+_SPREAD = (1e-3, 1e6)
+# Answers that a Beta prior is worth.
+_ANSWERS = (1.0, 1e4)
+
+
 @dataclasses.dataclass(frozen=True)
 class Normal:
-    """Normal prior of a slope or an intercept, in logits; an infinite `sd` switches it off."""
+    """Normal prior of a slope or an intercept, in logits; an infinite `sd` switches it off.
+
+    Raises:
+        InputError: a mean beyond 100 logits, an sd that is not from .001 to 1e6 or infinite.
+    """
 
     mean: float = 0.0
     sd: float = math.inf
 
     def __post_init__(self) -> None:
-        _check_location(self)
+        _check_location(self, _FARTHEST)
 
     def __str__(self) -> str:
         return "off" if self.sd == math.inf else f"normal({self.mean:g}, {self.sd:g})"
@@ -27,24 +43,31 @@ class Normal:
 
 @dataclasses.dataclass(frozen=True)
 class LogNormal:
-    """Normal prior of the logarithm of a slope's size; the slope's sign is that of its start."""
+    """Normal prior of the logarithm of a slope's size; the slope's sign is that of its start.
+
+    Raises:
+        InputError: a mean beyond 10, an sd that is not from .001 to 1e6.
+    """
 
     mean: float = 0.0
     sd: float = 0.5
 
     def __post_init__(self) -> None:
-        _check_location(self)
+        _check_location(self, _FARTHEST_LOG)
 
     def __str__(self) -> str:
         return f"lognormal({self.mean:g}, {self.sd:g})"
 
 
-def _check_location(prior: "Normal | LogNormal") -> None:
-    if not math.isfinite(prior.mean) or not prior.sd > 0:
-        raise InputError(
-            f"prior {type(prior).__name__.lower()} needs a finite mean and an sd above 0, not "
-            f"({prior.mean!r}, {prior.sd!r})"
-        )
+def _check_location(prior: "Normal | LogNormal", farthest: float) -> None:
+    name = type(prior).__name__.lower()
+    off = "NAME=off switches a prior off"
+    object.__setattr__(
+        prior, "mean", check_number(f"the mean of a {name} prior", prior.mean, -farthest, farthest)
+    )
+    if not (isinstance(prior, Normal) and prior.sd == math.inf):
+        sd = check_number(f"the sd of a {name} prior", prior.sd, *_SPREAD, remedy=off)
+        object.__setattr__(prior, "sd", sd)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,27 +123,48 @@ class Priors:
         return Normal(0.0, 10.0) if self.intercept is None else self.intercept
 
     def __post_init__(self) -> None:
-        for name in (
-            "mean_weight",
-            "covariance_weight",
-            "share_weight",
-            "covariance_floor",
-            "trace_penalty",
-        ):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"prior {name} must be at least 0, not {getattr(self, name)!r}")
-        if not 0 < self.effect_variance < math.inf:
-            raise InputError(f"prior effect_variance must be above 0, not {self.effect_variance!r}")
+        for name, (least, most) in _RANGES.items():
+            checked: Any = check_number(f"prior {name}", getattr(self, name), least, most)
+            object.__setattr__(self, name, checked)
         for name in ("guessing", "infeasibility"):
-            if min(getattr(self, name)) < 1:
-                raise InputError(
-                    f"prior {name} is Beta(a, b) with a, b >= 1, not {getattr(self, name)}"
-                )
+            object.__setattr__(self, name, _checked_beta(name, getattr(self, name)))
+        if not isinstance(self.slope, Normal | LogNormal | None):
+            raise InputError(
+                f"prior slope must be Normal(mean, sd) or LogNormal(mean, sd), not "
+                f"{shown(self.slope)}"
+            )
+        if not isinstance(self.intercept, Normal | None):
+            raise InputError(
+                f"prior intercept must be Normal(mean, sd), not {shown(self.intercept)}"
+            )
+
+
+# What float32 can add up beside the responses.
+_RANGES = {
+    "mean_weight": (0.0, 1e6),
+    "covariance_weight": (0.0, 1e6),
+    "share_weight": (0.0, 1e6),
+    "covariance_floor": (0.0, 1e3),
+    "trace_penalty": (0.0, 1e3),
+    "effect_variance": (1e-6, 1e6),
+}
+
+
+def _checked_beta(name: str, given: Any) -> tuple[float, float]:
+    """The two numbers of a Beta prior, as floats."""
+    what = f"prior {name}"
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InputError(f"{what} is two numbers (a, b) of Beta(a, b), not {shown(given)}")
+    first, second = (
+        check_number(f"{what}, Beta(a, b): {letter}", number, *_ANSWERS)
+        for letter, number in zip("ab", given, strict=True)
+    )
+    return first, second
 
 
 _NAMED = {"slope": ("normal", "lognormal"), "intercept": ("normal",)}
 _NAMED |= {"guessing": ("beta",), "infeasibility": ("beta",)}
-_WRITTEN = re.compile(r"(?P<name>\w+)\s*[(:]\s*(?P<first>[^,]+),\s*(?P<second>[^)]+)\)?")
+_WRITTEN = re.compile(r"(?P<name>\w+)\s*\((?P<first>[^,()]+),(?P<second>[^,()]+)\)")
 
 
 def parse_prior(priors: Priors, text: str) -> Priors:
@@ -143,14 +187,14 @@ def parse_prior(priors: Priors, text: str) -> Priors:
     if found is None or found["name"] not in _NAMED[name]:
         raise InputError(f"prior {text!r} is not understood; write {known}, or {name}=off")
     try:
-        first, second = float(found["first"]), float(found["second"])
+        numbers = float(found["first"]), float(found["second"])
     except ValueError:
         raise InputError(f"prior {text!r} needs two numbers; write {known}") from None
-    if is_beta:
-        return _with(priors, name, (first, second))
-    return _with(
-        priors, name, (LogNormal if found["name"] == "lognormal" else Normal)(first, second)
-    )
+    kinds: dict[str, Any] = {"lognormal": LogNormal, "normal": Normal}
+    try:
+        return _with(priors, name, numbers if is_beta else kinds[found["name"]](*numbers))
+    except InputError as error:
+        raise InputError(f"prior {text!r}: {error}") from None
 
 
 def _with(priors: Priors, name: str, value: Any) -> Priors:

@@ -1,10 +1,12 @@
 """Which item response model is fitted: its family and its number of dims."""
 
 import dataclasses
+from typing import Any
 
+from irtjax.checks import check_whole, shown
 from irtjax.errors import InputError
 
-__all__ = ["FAMILIES", "ModelSpec"]
+__all__ = ["FAMILIES", "ModelSpec", "check_spec"]
 
 FAMILIES = ("rasch", "1pl", "2pl", "3pl", "4pl")
 
@@ -35,12 +37,11 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         family = self.family.lower() if isinstance(self.family, str) else self.family
-        if family not in FAMILIES:
+        if not isinstance(family, str) or family not in FAMILIES:
             raise InputError(
-                f"family {self.family!r} is not known; use one of {', '.join(FAMILIES)}"
+                f"family {shown(self.family)} is not known; use one of {', '.join(FAMILIES)}"
             )
-        if isinstance(self.dims, bool) or not isinstance(self.dims, int) or self.dims < 1:
-            raise InputError(f"dims must be a whole number of at least 1, not {self.dims!r}")
+        object.__setattr__(self, "dims", check_whole("dims", self.dims, 1))
         object.__setattr__(self, "family", family)
 
     @property
@@ -62,3 +63,22 @@ class ModelSpec:
     def has_asymptotes(self) -> bool:
         """Whether any asymptote is estimated; without, guessing is 0 and feasibility 1."""
         return self.has_guessing or self.has_feasibility
+
+    def has_prior(self, name: str) -> bool:
+        """Whether the family estimates what a prior of this name is of."""
+        if name == "guessing":
+            return self.has_guessing
+        return name != "infeasibility" or self.has_feasibility
+
+
+def check_spec(spec: Any) -> None:
+    """Refuse what is no spec.
+
+    Raises:
+        InputError: one line says how to write one.
+    """
+    if not isinstance(spec, ModelSpec):
+        example = shown(spec) if isinstance(spec, str) else "'2pl', dims=1"
+        raise InputError(
+            f"the spec must be a ModelSpec, not {shown(spec)}; write ModelSpec({example})"
+        )

@@ -33,9 +33,10 @@ _ITEM_ROWS, _MODEL_ROWS = 0.01, 1.0
 class PsnState:
     """What continues from epoch to epoch.
 
-    `first` are the weights before training, `best` what scored best on the validation cells, `since_best` the epochs since; in a refit
-    the newest. `curves` are mean log-losses by epoch, 0 for those to come: of the training cells
-    (on the way), of the validation cells, and of all cells in the refit.
+    `first` are the weights before training, `best` what scored best on the validation cells,
+    `since_best` the epochs since; in a refit `best` is the newest. `curves` are mean log-losses by
+    epoch, 0 for those to come: of the training cells (on the way), of the validation cells, and of
+    all cells in the refit.
     """
 
     weights: Weights

@@ -56,7 +56,7 @@ class PsnRoute:
 
     def network_of(self, settings: FitSettings) -> Network:
         """The network asked for."""
-        return settings.network or Network()
+        return _checked(settings.network) or Network()
 
     def lay_out(self, mesh: Mesh) -> NetBlocks:
         """Training and validation cells, and blocks of all items, on the devices."""
@@ -127,4 +127,13 @@ class DeepIrtRoute(PsnRoute):
 
     def network_of(self, settings: FitSettings) -> Network:
         """The network asked for; two more layers without."""
-        return settings.network or Network(layers=3)
+        return _checked(settings.network) or Network(layers=3)
+
+
+def _checked(network: Any) -> Network | None:
+    if not isinstance(network, Network | None):
+        raise InputError(
+            f"network must be an irtjax.Network, not a {type(network).__name__}; write "
+            "Network(hidden=64)"
+        )
+    return network

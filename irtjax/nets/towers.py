@@ -59,7 +59,7 @@ class Tower(nnx.Module):
 
 
 def tower(shape: TowerShape, key: jax.Array, scale: float) -> tuple[dict, Array]:
-    """A new tower: its weights (nested dictionaries of arrays), and its table of rows, of this scale."""
+    """A new tower: its weights (dictionaries of arrays), and its table of rows, of this scale."""
     table_key, key = jax.random.split(key)
     weights = nnx.to_pure_dict(nnx.state(Tower(shape, nnx.Rngs(params=key))))
     table = scale * jax.random.normal(table_key, (shape.n_ids, shape.embedding))

@@ -93,6 +93,33 @@ def test_truncated_parquet(refuses, tmp_path):
         pytest.param(["r.csv", "--dims", "two"], "--dims", id="no number"),
         pytest.param(["r.csv", "--dim", 2], "--dims", id="no such option"),
         pytest.param([], "RESPONSES", id="no responses"),
+        pytest.param(
+            ["r.csv", "--prior", "slope=normal(0,1)", "--no-priors"], "one of them", id="no priors"
+        ),
+        pytest.param(
+            ["r.csv", "--prior", "slope=off", "--prior", "slope=normal(0,1)"],
+            "--prior slope is given twice",
+            id="a prior twice",
+        ),
+        pytest.param(
+            ["r.csv", "--prior", "guessing=beta(5,17)"],
+            "family 2pl has no guessing; drop it",
+            id="a prior of another family",
+        ),
+        pytest.param(
+            ["r.csv", "--prior", "slope=normal(0,1e-300)"], "sd of a normal prior", id="tiny prior"
+        ),
+        pytest.param(["r.csv", "--prior", "slope=normal(0,1"], "not understood", id="no bracket"),
+        pytest.param(
+            ["r.csv", "--prior", "slope=normal(0,1)", "--estimator", "marginal-items"],
+            "prior slope=normal(0, 1) has no use",
+            id="a prior of another estimator",
+        ),
+        pytest.param(
+            ["r.csv", "--no-priors", "--estimator", "marginal-items"],
+            "marginal-items integrates the items out",
+            id="priors that are not there",
+        ),
     ],
 )
 def test_settings(refuses, tmp_path, arguments, said):

@@ -6,8 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from irtjax.cli.console import console
+from irtjax.cli.reader_options import AS_FOUND
+from irtjax.cli.responses import read_parts
+from irtjax.cli.summary import agreement, groups_of_models
 from irtjax.data.checks import MISSING
 from irtjax.errors import InputError
+from irtjax.fit.driver import Progress, Status
+from irtjax.fit.report import fit_report
 from irtjax.fit.result import FitResult
 from irtjax.io import read_responses
 from irtjax.model.metrics import METRICS
@@ -168,6 +174,53 @@ def test_what_the_terminal_says(irtjax, responses):
         assert text in outcome.out
     assert max(map(len, outcome.out.splitlines())) < 250
     assert "\x1b" not in outcome.out
+
+
+def test_the_terminal_says_what_weights_and_trials_were_taken_for(
+    responses, finished_run, tmp_path, capsys
+):
+    frame = pd.read_csv(responses).assign(weight=2, trial=1)
+    frame.to_csv(tmp_path / "w.csv", index=False)
+    parts = read_parts(
+        [str(tmp_path / "w.csv")], AS_FOUND, holdout=None, test=None, seed=0, output=console()
+    )
+    said = capsys.readouterr().out
+    assert "6,000 responses, 100.0% of all cells, weights 12,000 in all" in said
+    assert "column 'weight': how many answers each response stands for" in said
+    assert "column 'trial' is not kept: " in said
+    parameters = FitResult.load(finished_run).parameters
+    report = fit_report(parts.train, parameters, Progress(status=Status.converged), {}, {})
+    assert report["choices"]["weights"] == "column 'weight'"
+    assert list(report["choices"]["columns_not_kept"]) == ["trial"]
+    assert (report["n_responses"], report["sum_of_weights"]) == (6000, 12000)
+
+
+def test_starts_and_groups_of_models_in_words():
+    starts = {"n": 3, "n_at_the_best": 3, "largest_spread": {"slope": 0.0012, "guessing": 0.0}}
+    assert agreement(starts) == (
+        "3 of 3 ended at the best log-likelihood; these differ by at most slope 0.0012"
+    )
+    apart = {"n": 3, "n_at_the_best": 1, "objectives": [-10.0, -12.5, -11.0], "largest_spread": {}}
+    assert agreement(apart).endswith(
+        "1 of 3 ended at the best log-likelihood, the others up to 2.5 below"
+    )
+    groups = [{"name": f"g{k}", "n_models": 5, "mean": [k], "sd": [1]} for k in range(8)]
+    text = groups_of_models("size", groups)
+    assert text.startswith("of size, mean +- sd of abilities: g0 (5 models) 0.00 +- 1.00; g1 ")
+    assert text.endswith("; 2 more in fit.json")
+
+
+def test_starts_and_groups_of_models_are_shown(irtjax, responses, tmp_path):
+    frame = pd.read_csv(responses)
+    frame["size"] = np.where(frame["model_id"].str[-1] < "5", "small", "large")
+    frame = frame[frame["item_id"].str.endswith(("/0", "/1"))]
+    frame.to_csv(tmp_path / "g.csv", index=False)
+    outcome = irtjax("fit", "g.csv", "--model-group", "size", "--starts", 2, "--out", "run")
+    assert outcome.code == 0, outcome.err
+    assert "Starts    2 of 2 ended at the best" in outcome.out
+    assert (
+        "Groups    of size, mean +- sd of abilities: small (15 models) 0.00 +- 1.00" in outcome.out
+    )
 
 
 def test_quiet_prints_nothing(irtjax, responses):

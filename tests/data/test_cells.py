@@ -49,6 +49,36 @@ def test_columns_of_cells_have_one_length():
         )
 
 
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (([0, 1.5], [0, 1], [1, 1]), r"model indices must be whole numbers .* \(0.0, ...\)"),
+        (([0, 1], ["x", "y"], [1, 1]), r"item indices must be whole numbers .*text \('x', ...\)"),
+        (([0, 1], [[0, 1]], [1, 1]), "item indices must be one whole number a cell"),
+        (
+            ([True, False], [0, 1], [1, 1]),
+            "model indices must be whole numbers from 0 on, not bool",
+        ),
+        (([0, 1], [0, 1], ["right", 1]), "responses must be numbers, not text"),
+        (([0, 1], [0, 1], [[1, 1]]), "responses must be one a cell, not 2-dimensional"),
+        (([0, 1], [0, 1], [1, -1]), "not in .0, 1.; leave a missing cell out, or give it NaN"),
+    ],
+)
+def test_cells_that_cannot_be_meant(given, message):
+    with pytest.raises(InputError, match=message) as caught:
+        ResponseMatrix.from_cells(*given, model_ids=["a", "b"], item_ids=["x", "y"])
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_and_ids_of_cells_that_cannot_be_meant():
+    given = {"model_ids": ["a", "b"], "item_ids": ["x", "y"]}
+    with pytest.raises(InputError, match="3 weights for 2 cells"):
+        ResponseMatrix.from_cells([0, 1], [0, 1], [1, 1], weight=[1, 2, 3], **given)
+    with pytest.raises(InputError, match="model_ids must be one string a model, not None"):
+        ResponseMatrix.from_cells([0, 1], [0, 1], [1, 1], **given | {"model_ids": None})
+    assert ResponseMatrix.from_cells([], [], [], **given).n_responses == 0
+
+
 def test_case_15_counts_and_flat_indices_do_not_overflow():
     # 60,000 x 50,000 is past 2^31 cells; only 4 are observed.
     n_models, n_items = 60_000, 50_000

@@ -9,7 +9,7 @@ from irtjax.errors import InputError
 
 
 def test_groups_are_numbered_in_order_of_first_appearance():
-    metadata = pd.DataFrame({"benchmark": ["z", "a", "z"], "number": [2, 2, 10]}, index=[5, 6, 7])
+    metadata = pd.DataFrame({"benchmark": ["z", "a", "z"], "number": [2, 2, 10]})
     made = ResponseMatrix.from_dense([[1, 0, 1]], item_metadata=metadata)
     codes, names = made.groups("benchmark")
     assert codes.tolist() == [0, 1, 0]

@@ -81,10 +81,120 @@ def test_weights_are_positive_and_finite_where_observed(weight):
 
 
 def test_metadata_have_one_row_an_item():
-    with pytest.raises(InputError, match="item metadata has 1 rows for 2 items"):
+    with pytest.raises(InputError, match="item metadata has 1 row for 2 items"):
         ResponseMatrix.from_dense([[1, 0]], item_metadata=pd.DataFrame({"b": ["x"]}))
     with pytest.raises(InputError, match="model metadata has 2 rows for 1 model"):
         ResponseMatrix.from_dense([[1, 0]], model_metadata=pd.DataFrame({"b": ["x", "y"]}))
+
+
+def test_a_data_frame_brings_its_ids():
+    frame = pd.DataFrame([[1, 0], [0, 1]], index=["gpt", "llama"], columns=["q1", "q2"])
+    made = ResponseMatrix.from_dense(frame)
+    assert made.model_ids.tolist() == ["gpt", "llama"]
+    assert made.item_ids.tolist() == ["q1", "q2"]
+    given = ResponseMatrix.from_dense(frame, model_ids=["a", "b"])
+    assert given.model_ids.tolist() == ["a", "b"]
+    assert given.item_ids.tolist() == ["q1", "q2"]
+    # An index that only counts names nothing.
+    plain = ResponseMatrix.from_dense(frame.reset_index(drop=True))
+    assert plain.model_ids.tolist() == ["model-0", "model-1"]
+    filtered = frame.set_axis([3, 8])
+    assert ResponseMatrix.from_dense(filtered).model_ids.tolist() == ["3", "8"]
+
+
+def test_a_data_frame_may_hold_nullable_numbers():
+    frame = pd.DataFrame({"q1": pd.array([1, None], "Int64"), "q2": pd.array([0, 1], "Int64")})
+    np.testing.assert_array_equal(ResponseMatrix.from_dense(frame).to_dense(), [[1, 0], [-1, 1]])
+
+
+def test_labelled_weights_and_metadata_stand_beside_their_ids():
+    frame = pd.DataFrame([[1, 0], [0, 1]], index=["a", "b"], columns=["x", "y"])
+    weight = pd.DataFrame([[1, 2], [3, 4]], index=["b", "a"], columns=["y", "x"])
+    items = pd.DataFrame({"benchmark": ["of y", "of x"]}, index=["y", "x"])
+    models = pd.DataFrame({"size": [1, 2]})
+    made = ResponseMatrix.from_dense(
+        frame, weight=weight, item_metadata=items, model_metadata=models
+    )
+    np.testing.assert_array_equal(made.dense_weight, [[4, 3], [2, 1]])
+    assert made.item_metadata["benchmark"].tolist() == ["of x", "of y"]
+    assert made.item_metadata.index.tolist() == [0, 1]
+    assert made.model_metadata["size"].tolist() == [1, 2]
+    cells = ResponseMatrix.from_cells(
+        [0, 1], [0, 1], [1, 0], model_ids=["a", "b"], item_ids=["x", "y"], item_metadata=items
+    )
+    assert cells.item_metadata["benchmark"].tolist() == ["of x", "of y"]
+
+
+FOUR = [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"model_ids": ["a", None]}, r"model id 1 is empty \(None\); give a model an id"),
+        ({"item_ids": ["a", ""]}, r"item id 1 is empty \(''\); give an item an id"),
+        ({"item_ids": [np.nan, "a"]}, r"item id 0 is empty \(nan\)"),
+        ({"model_ids": "ab"}, "model_ids must be one string a model, not 'ab'"),
+        ({"item_ids": 3}, "item_ids must be one string an item, not 3"),
+        ({"model_ids": ["a"]}, "1 model id for 2 models"),
+        ({"weight": [["a", 1], [1, 1]]}, "weights must be numbers, not text"),
+        ({"weight": [[1, 1], [1]]}, "weights must have rows of one length"),
+        ({"weight": [[1, 1], [1, -1]]}, "weights must be positive and finite; found -1.0"),
+        ({"weight": [[1e39, 1], [1, 1]]}, "found inf"),
+        (
+            {"weight": pd.DataFrame(FOUR, columns=["p", "q"])},
+            "index of the weights' columns has 'p', ..., which are not the item ids",
+        ),
+        ({"item_metadata": {"b": ["x", "y"]}}, "item metadata must be a data frame, not dict"),
+        (
+            {"item_metadata": pd.DataFrame({"b": ["x", "y"]}, index=[1, 0])},
+            r"index of item metadata has 1, ..., which are not the item ids \('item-0', ...\); set "
+            r"them as its index, or .* reset_index\(drop=True\)",
+        ),
+        (
+            {"model_metadata": pd.DataFrame({"b": [1, 2]}, index=["model-0", "model-0"])},
+            "which are not the model ids",
+        ),
+        (
+            {"item_metadata": pd.DataFrame([[1, 2], [3, 4]], columns=["b", "b"])},
+            "item metadata has two columns 'b'; rename one",
+        ),
+    ],
+)
+def test_labels_and_weights_that_cannot_be_meant(given, message):
+    with pytest.raises(InputError, match=message) as caught:
+        ResponseMatrix.from_dense(FOUR, **given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dense, message",
+    [
+        ([[1, 0], [1]], "responses must have rows of one length; some are shorter"),
+        (np.array([[1, "0"]], object), "responses must be numbers, not text, '0'"),
+        (pd.DataFrame({"model": ["a"], "q": [1]}), "responses must be numbers, not text, 'a'"),
+        (pd.DataFrame([[1]], index=pd.MultiIndex.from_tuples([("a", 1)])), "not a MultiIndex"),
+        (np.array([[7]]), r"response 7 of model 'model-0'"),
+    ],
+)
+def test_no_matrix_in_one_plain_line(dense, message):
+    with pytest.raises(InputError, match=message) as caught:
+        ResponseMatrix.from_dense(dense)
+    assert "\n" not in str(caught.value)
+    assert "np." not in str(caught.value)
+
+
+def test_weights_are_added_up_where_something_was_observed():
+    weight = [[2, 7.5], [np.inf, 1]]
+    made = ResponseMatrix.from_dense([[1, 0], [-1, 1]], weight=weight)
+    assert made.sum_of_weights == 10.5
+    assert ResponseMatrix.from_dense([[1, 0]]).sum_of_weights is None
+    sparse = ResponseMatrix.from_cells(
+        [0, 1], [0, 9], [1, 0], weight=[2, 3], model_ids=["a", "b"], item_ids=list("pqrstuvwxy")
+    )
+    assert sparse.sparse is not None
+    assert sparse.sum_of_weights == 5
+    assert sparse.replace(sparse=sparse.sparse.taken(slice(0, 0))).sum_of_weights is None
 
 
 def test_repr_says_what_it_is():

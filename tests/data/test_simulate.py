@@ -178,8 +178,12 @@ def test_another_npz_is_not_a_truth(tmp_path):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"n_models": 0}, "needs models and items"),
-        ({"n_benchmarks": 99}, "n_benchmarks must lie between 1 and 20"),
+        ({"n_models": 0}, "n_models must be a whole number of at least 1, not 0"),
+        ({"n_models": 3.0}, "n_models must be a whole number of at least 1, not 3.0"),
+        ({"missing": "0.1"}, "missing must be a number, not '0.1'"),
+        ({"effect_sd": float("nan")}, "effect_sd must be a number, not nan"),
+        ({"spec": "2pl"}, "the spec must be a ModelSpec, not '2pl'"),
+        ({"n_benchmarks": 99}, "n_benchmarks must be a whole number from 1 to 20, not 99; every"),
         ({"missing": 1.0}, r"missing must be a share in \[0, 1\)"),
         ({"missing_pattern": "rows"}, "missing_pattern 'rows' is not known"),
         ({"negative_share": -0.1}, "negative_share"),
@@ -188,6 +192,6 @@ def test_another_npz_is_not_a_truth(tmp_path):
     ],
 )
 def test_refuses(changes, message):
-    options = {"n_models": 10, "n_items": 20, "n_benchmarks": 2} | changes
+    options = {"spec": ModelSpec(), "n_models": 10, "n_items": 20, "n_benchmarks": 2} | changes
     with pytest.raises(InputError, match=message):
-        simulate(ModelSpec(), **options)
+        simulate(**options)

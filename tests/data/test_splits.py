@@ -124,7 +124,21 @@ def test_fractions_all_held_out_leave_a_binary_matrix():
     assert holdout(data, 0.1, seed=seed)[0].is_binary
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, float("nan")])
+@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5])
 def test_refuses_shares_outside_zero_and_one(share):
     with pytest.raises(InputError, match="must lie between 0 and 1"):
         holdout(_data(), share, seed=0)
+
+
+@pytest.mark.parametrize(
+    "data, share, message",
+    [
+        (np.eye(3), 0.1, "holdout takes a ResponseMatrix, not ndarray; make one with read_resp"),
+        (_data(), "0.1", "the held-out share must be a number, not '0.1'"),
+        (_data(), None, "the held-out share must be a number, not None"),
+        (_data(), float("nan"), "the held-out share must be a number, not nan"),
+    ],
+)
+def test_what_is_no_matrix_or_share_is_refused(data, share, message):
+    with pytest.raises(InputError, match=message):
+        holdout(data, share, seed=0)

@@ -210,6 +210,13 @@ def test_fits_that_do_not_converge_are_reported():
         ({"start": "hot"}, "'hot'"),
         ({"start": "cold", "over": "items"}, "cannot place"),
         ({"seed": -1}, "seed"),
+        ({"dims": "12"}, "dims must be a whole number or several, not '12'"),
+        ({"dims": None}, "dims must be a whole number or several, not None"),
+        ({"dims": [1.5]}, "dims must be a whole number of at least 1, not 1.5"),
+        ({"components": 3}, "components=3 belongs to item distribution mixture"),
+        ({"priors": "off"}, "priors must be Priors, not 'off'"),
+        ({"priors": Priors(guessing=(4.0, 9.0))}, "family 2pl has no guessing"),
+        ({"devices": 3}, "devices must be a list"),
     ],
 )
 def test_bad_settings(settings, said):

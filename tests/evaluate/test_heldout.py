@@ -108,3 +108,14 @@ def test_one_class_of_answers_has_no_auc(fitted, tmp_path):
     only = cells.taken(right)
     with_heldout(result, only, chosen="right ones").save(tmp_path / "run")
     assert FitResult.load(tmp_path / "run").report["heldout"]["model"]["auc"] is None
+
+
+def test_what_is_no_fit_or_no_cells_is_refused(fitted):
+    result, held_out = fitted[:2]
+    with pytest.raises(InputError, match="must be Cells, as holdout gives them, not ResponseMatri"):
+        evaluate_heldout(result, result.data, chosen="x")
+    with pytest.raises(InputError, match="evaluate_heldout takes a FitResult, not ResponseMatrix"):
+        evaluate_heldout(result.data, held_out, chosen="x")
+    beyond = dataclasses.replace(held_out, item_index=held_out.item_index + 9999)
+    with pytest.raises(InputError, match=r"item index .* is not one of"):
+        evaluate_heldout(result, beyond, chosen="x")

@@ -127,7 +127,7 @@ def test_refits_are_turned_to_the_frame_of_the_fit():
 
 
 def test_arguments_are_those_of_the_fit_also_after_loading(tmp_path):
-    priors = Priors(slope=LogNormal(0.1, 0.7), intercept=Normal(), guessing=(4.0, 16.0))
+    priors = Priors(slope=LogNormal(0.1, 0.7), intercept=Normal())
     result = quiet_fit(
         lsat7(), ModelSpec("2pl"), priors=priors, quadrature="adaptive", nodes=9, seed=3
     )

@@ -1,6 +1,7 @@
 """Interrupted and resumed is uninterrupted, to the last bit; another fit is refused by name."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,17 +117,42 @@ def _other_benchmarks():
         ({"data": _changed_cell}, "data"),
         ({"data": _renamed_item}, "data"),
         ({"data": _other_benchmarks}, "data"),
-        ({"seed": 3}, "seed"),
-        ({"priors": Priors(trace_penalty=0.03)}, "priors"),
+        ({"seed": 3}, "seed is 0, now 3;"),
+        ({"priors": Priors(trace_penalty=0.03)}, "priors: trace_penalty is 0.005, now 0.03;"),
         ({"spec": ModelSpec("4pl", 2)}, "family"),
         ({"group": None}, "group"),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused_by_name(interrupted, change, name):
     settings = {key: value() if callable(value) else value for key, value in change.items()}
-    with pytest.raises(InputError, match=f"is of another fit: its {name} is") as caught:
+    with pytest.raises(InputError, match=f"is of another fit: its {name}") as caught:
         _fit(**settings, checkpoints=Checkpoints(interrupted, resume=True))
     assert "--force" in str(caught.value)
+
+
+def test_a_damaged_step_is_named_with_the_one_before_it(tmp_path, capfd):
+    _fit(checkpoints=Checkpoints(tmp_path, every=5), max_steps=20)
+    array = next((tmp_path / "20" / "arrays").rglob("d/*"))
+    array.write_bytes(array.read_bytes()[:9])
+    with pytest.raises(InputError, match=r"/20 is damaged: .*from step 15, or .*--force"):
+        _fit(checkpoints=Checkpoints(tmp_path, resume=True))
+    assert capfd.readouterr().err == ""
+    shutil.rmtree(tmp_path / "20")
+    assert _fit(checkpoints=Checkpoints(tmp_path, resume=True)).status == "converged"
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"folder": None}, "the folder of the checkpoints must be a path, not None"),
+        ({"folder": "x", "every": 2.5}, "every must be a whole number of at least 0, not 2.5"),
+        ({"folder": "x", "every": -1}, "not -1"),
+    ],
+)
+def test_checkpoints_that_cannot_be_meant(given, message):
+    with pytest.raises(InputError, match=message):
+        Checkpoints(**given)
+    assert Checkpoints("x").folder == Path("x")
 
 
 def test_only_the_newest_two_are_kept(tmp_path):

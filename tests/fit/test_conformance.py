@@ -61,7 +61,7 @@ def _rebuilt(data, dense, models=slice(None), items=slice(None), weight=None):
         model_ids=data.model_ids[models].tolist(),
         item_ids=data.item_ids[items].tolist(),
         weight=weight,
-        item_metadata=data.item_metadata.iloc[items],
+        item_metadata=data.item_metadata.iloc[items].reset_index(drop=True),
     )
 
 

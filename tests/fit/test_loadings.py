@@ -165,7 +165,7 @@ BAD = {
     "one axis": (EXPECTED[:, 0], r"shape \(6,\), for 6 items x dims"),
     "rows of different lengths": ([[1, 0], [1]], "for each dim in every item's row"),
     "an item on no dim": (EXPECTED & (np.arange(6) != 4)[:, None], "'i4' loads on no dim"),
-    "a dim of one item": (table(verbal=[1, 0, 0, 0, 0, 0]), "'verbal' has 1 items"),
+    "a dim of one item": (table(verbal=[1, 0, 0, 0, 0, 0]), "'verbal' has 1 item;"),
     "two dims alike": (table(other=[0, 0, 1, 1, 1, 1]), "'number' and 'other' have the same items"),
 }
 

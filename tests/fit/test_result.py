@@ -8,6 +8,7 @@ import pytest
 
 from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
+from irtjax.io import write_responses
 from irtjax.model.response import Asymptotes, response_probability
 from tests.fit import reference
 from tests.fit.bridge import unpacked
@@ -86,6 +87,30 @@ def test_unknown_ids_and_missing_columns_are_refused_by_name(saved):
         fit.predict(pd.DataFrame({"model_id": ["model-00"], "item_id": ["nobody/1"]}))
     with pytest.raises(InputError, match="need a column 'item_id'"):
         fit.predict(pd.DataFrame({"model_id": ["model-00"]}))
+    for given, shown in (([np.int64(3)], "model 3 .row 1"), ([np.nan], "model nan .row 1")):
+        pairs = pd.DataFrame({"model_id": given, "item_id": ["benchmark-0/0"]})
+        with pytest.raises(InputError, match=f"{shown} .* was not in the fit; 1 such row$"):
+            fit.predict(pairs)
+    with pytest.raises(InputError, match=r"must be a data frame with .* not list"):
+        fit.predict([("model-00", "benchmark-0/0")])
+
+
+@pytest.mark.parametrize(
+    "models, items, message",
+    [
+        ([24], [0], "model index 24 is not one of 24 models, which are numbered from 0"),
+        ([-1], [0], "model index -1 is not one of 24 models"),
+        ([0], [9999], "item index 9999 is not one of"),
+        ([0, 1, 2], [0, 1], "2 item indices for 3 cells"),
+        ([1.5], [0], "model indices must be whole numbers from 0 on, not float64"),
+        ([0], ["benchmark-0/0"], "item indices must be whole numbers from 0 on, not text"),
+        (0, 0, "model indices must be one whole number a cell, not 0"),
+    ],
+)
+def test_cells_beyond_the_data_are_refused(saved, models, items, message):
+    fit, _, _ = saved
+    with pytest.raises(InputError, match=message):
+        fit.predict_cells(models, items)
 
 
 def test_no_pairs_give_no_predictions(saved):
@@ -158,6 +183,47 @@ def test_a_damaged_report_and_no_folder_are_refused(tmp_path):
         FitResult.load(tmp_path / "run")
     with pytest.raises(InputError, match="is not a folder"):
         FitResult.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda report: [1], r"damaged: it holds \[1\], no report; fit again"),
+        (lambda report: None, "damaged: it holds None"),
+        (lambda report: {}, "has no 'family', but the estimates .* family '2pl'; put its own"),
+        (lambda report: report | {"family": "7pl"}, "says family '7pl', but .* family '2pl'"),
+        (lambda report: report | {"dims": 3}, "says dims 3, but the estimates .* dims 1"),
+        (lambda report: report | {"integrated": "models"}, "says integrated 'models'"),
+        (lambda report: report | {"status": 7}, "says status 7"),
+        (lambda report: report | {"n_items": 1}, "says n_items 1"),
+        (lambda report: report | {"priors": []}, "says priors .., but"),
+    ],
+)
+def test_a_report_of_another_fit_is_refused(tmp_path, change, message):
+    fitted("2pl").save(tmp_path)
+    path = tmp_path / "fit.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(InputError, match=message) as caught:
+        FitResult.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_responses_of_another_fit_are_refused(tmp_path):
+    fit = fitted("2pl")
+    fit.save(tmp_path)
+    other = fit.data.replace(model_ids=fit.data.model_ids[::-1])
+    write_responses(other, tmp_path / "responses.npz")
+    with pytest.raises(InputError, match="is not the file that was saved with the estimates"):
+        FitResult.load(tmp_path)
+
+
+@pytest.mark.parametrize("path", [None, 3, ""])
+def test_what_is_no_path_is_refused(saved, path):
+    fit, _, _ = saved
+    with pytest.raises(InputError, match="the folder to save to must be a path, not"):
+        fit.save(path)
+    with pytest.raises(InputError, match="the folder to load must be a path, not"):
+        FitResult.load(path)
 
 
 def test_expected_score_is_the_mean_prediction_over_all_items(saved):

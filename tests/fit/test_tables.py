@@ -1,5 +1,7 @@
 """items.csv and models.csv from given parameters: conversions, delta-method errors, flags."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,6 +63,11 @@ def result(dims=2, n_components=1, seed=0, response=None, slope=None, group=None
         population_covariance=np.eye(dims)[None],
     )
     return FitResult(data, ModelSpec("2pl", dims), parameters, group)
+
+
+def _with(fit, **changes):
+    """The same fit with other parameters."""
+    return dataclasses.replace(fit, parameters=dataclasses.replace(fit.parameters, **changes))
 
 
 def _published(point):
@@ -126,13 +133,39 @@ def test_case_18_difficulty_is_the_logit_0_location():
     np.testing.assert_allclose((theta * slope).sum(axis=1) + many.intercept, 0, atol=1e-9)
 
 
-def test_a_slope_of_exactly_0_has_no_difficulty_and_no_warning():
-    slope = np.ones((N_ITEMS, 1))
-    slope[3] = 0
-    table = result(1, slope=slope).item_parameters()
+@pytest.mark.parametrize("error", [0.1, 0.0])
+@pytest.mark.parametrize("slope", [0.0, 4e-20])
+def test_an_item_without_a_slope_has_no_difficulty_a_flag_and_no_warning(slope, error):
+    slopes = np.ones((N_ITEMS, 1))
+    slopes[3] = slope
+    fit = result(1, slope=slopes)
+    covariance = np.array(fit.parameters.covariance)
+    covariance[3] = [[error**2, 0, error**2]]
+    table = _with(fit, covariance=covariance).item_parameters()
     assert np.isnan(table.difficulty[3])
-    assert table.discrimination[3] == 0
+    assert table.discrimination[3] == slope
+    assert table["flags"][3] == "weak_slope"
     assert np.isfinite(table.difficulty.drop(3)).all()
+
+
+@pytest.mark.parametrize("variance", [-1e-9, np.nan, np.inf])
+def test_a_variance_that_is_none_leaves_no_error_and_a_flag(variance):
+    fit = result(2)
+    item, model = np.array(fit.parameters.covariance), np.array(fit.parameters.ability_covariance)
+    item[4, 0, 0], model[5, 1, 1] = variance, variance
+    table = _with(fit, covariance=item).item_parameters()
+    assert np.isnan(table.dim1_slope_se[4])
+    assert table["flags"].str.contains("no_error").tolist() == [j == 4 for j in range(N_ITEMS)]
+    table = _with(fit, ability_covariance=model).abilities()
+    assert np.isnan(table.dim2_ability_se[5])
+    assert table["flags"].str.contains("no_error").tolist() == [i == 5 for i in range(N_MODELS)]
+
+
+def test_asymptotes_without_errors_are_flagged():
+    nothing = np.full(N_ITEMS, 0.01)
+    nothing[2] = np.inf
+    table = _with(result(1), guessing_se=nothing).item_parameters()
+    assert table["flags"].str.contains("no_error").tolist() == [j == 2 for j in range(N_ITEMS)]
 
 
 @pytest.mark.parametrize("dims", [1, 2])

@@ -1,12 +1,16 @@
 """Standard errors of abilities and asymptotes against formulas written out one model at a time."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from irtjax.fit import uncertainty
 from irtjax.fit.uncertainty import collapse, uncertainty_sums
+from irtjax.model.priors import Priors
 from irtjax.model.response import Asymptotes
 from tests.fit import reference
 from tests.fit.bridge import Placed, unpacked
@@ -104,6 +108,7 @@ def test_ability_errors_are_the_profile_information_and_the_items_spread(passed)
     information, spread, score, share, effects = _sums(placed.problem, mean, covariance)
     tau = jnp.asarray(TAU_SQUARED)
     errors = ability_errors(total, groups, placed.effect, tau)
+    n_floored = 0
     for i in range(N_MODELS):
         H = information[i] + np.eye(DIMS)
         U = score[:, :, i].copy()
@@ -117,7 +122,10 @@ def test_ability_errors_are_the_profile_information_and_the_items_spread(passed)
             H = np.linalg.inv(np.linalg.inv(full)[:DIMS, :DIMS])
             pull = effects[0][0, :, i] - placed.problem.effect[i] / TAU_SQUARED
             U -= effects[1][:, :, i] * (pull / (effects[0][1, :, i] + 1 / TAU_SQUARED))[:, None]
-        inverse = np.linalg.inv(H)
+        # What the responses say is at least nothing beside the prior's precision of 1.
+        values, vectors = np.linalg.eigh(H)
+        n_floored += np.sum(values < 1)
+        inverse = (vectors / np.maximum(values, 1)) @ vectors.T
         close(
             errors.covariance[i], inverse + inverse @ spread[i] @ inverse, kind="solve", scale=0.1
         )
@@ -131,6 +139,7 @@ def test_ability_errors_are_the_profile_information_and_the_items_spread(passed)
         part = part / part.sum(axis=0)
         effective = 1 / (part**2).sum(axis=0) - 1
         close(errors.degrees_of_freedom[i], effective, kind="solve", scale=10)
+    assert (n_floored > 0) == (placed.asymptotes is not None)
 
 
 def test_clustered_errors_are_empty_with_few_groups(passed):
@@ -168,13 +177,25 @@ def test_asymptote_errors_are_the_inverse_cross_products_of_item_scores(passed):
             ]
         ) / (2 * h)
         cross[g] += np.outer(score, score)
+    priors = Priors()
+    cross += np.diag([1 / beta(*p).var() for p in (priors.guessing, priors.infeasibility)])
     expected = np.array([np.sqrt(np.diag(np.linalg.inv(each))) for each in cross])
-    guessing_se, feasibility_se = uncertainty.asymptote_errors(groups, placed.asymptotes)
+    guessing_se, feasibility_se = uncertainty.asymptote_errors(groups, placed.asymptotes, priors)
     # The scores themselves are central differences here: 1e-6 at best.
     np.testing.assert_allclose(guessing_se, expected[:, 0], rtol=1e-3)
     np.testing.assert_allclose(feasibility_se, expected[:, 1], rtol=1e-3)
     # A fixed asymptote has no error, and the other one the error it has alone.
     fixed = Asymptotes(placed.asymptotes.lower, jnp.full(N_GROUPS, jnp.inf))
-    alone, none = uncertainty.asymptote_errors(groups, fixed)
+    alone, none = uncertainty.asymptote_errors(groups, fixed, priors)
     np.testing.assert_allclose(alone, 1 / np.sqrt(cross[:, 0, 0]), rtol=1e-3)
     assert np.all(np.asarray(none) == 0)
+
+
+@pytest.mark.oracle
+def test_asymptotes_of_which_the_data_say_nothing_have_the_errors_of_their_priors(passed):
+    groups, priors = passed[-1], Priors(guessing=(1.0, 1.0))
+    nothing = dataclasses.replace(groups, asymptotes=jnp.zeros((N_GROUPS, 3)))
+    asymptotes = Asymptotes.from_natural(jnp.full(N_GROUPS, 0.2), jnp.full(N_GROUPS, 0.9))
+    guessing_se, feasibility_se = uncertainty.asymptote_errors(nothing, asymptotes, priors)
+    close(guessing_se, np.full(N_GROUPS, 1 / np.sqrt(12)))
+    close(feasibility_se, np.full(N_GROUPS, beta(*priors.infeasibility).std()))

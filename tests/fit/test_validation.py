@@ -28,12 +28,13 @@ def _cells(models, items, n_models, n_items):
     "data, spec, message",
     [
         (ResponseMatrix.from_dense([[1, 0, 1]]), None, "1 model in the data"),
-        (ResponseMatrix.from_dense(np.zeros((0, 3))), None, "0 model"),
+        (ResponseMatrix.from_dense(np.zeros((0, 3))), None, "0 models in the data"),
         (ResponseMatrix.from_dense(np.zeros((3, 0))), None, "no response in the data"),
         (ResponseMatrix.from_dense(np.full((3, 4), -1)), None, "every cell is missing"),
         (GOOD, ModelSpec("2pl", 5), "5 dims need more than 5 models with responses; there are 5"),
         (_cells([0, 0, 1], [0, 1, 0], 4, 2), ModelSpec("2pl", 2), "there are 2; use fewer dims"),
         (GOOD, ModelSpec("1pl", 2), "1pl with 2 dims is not identified"),
+        (GOOD, ModelSpec("rasch", 2), "rasch with 2 dims is not identified"),
         (
             ResponseMatrix.from_dense(GOOD.dense, weight=np.full((5, 20), 1e30)),
             None,
@@ -88,3 +89,12 @@ def test_data_in_two_parts_are_told():
     assert any("fall into 2 parts that share no model or item" in text for text in said)
     linked = _cells([0, 1, 0, 1, 2, 3, 2, 3, 0], [0, 0, 1, 1, 2, 2, 3, 3, 2], 4, 5)
     assert not any("parts" in text for text in data_warnings(linked))
+
+
+def test_a_small_part_beside_dense_data_is_told():
+    matrix = np.full((20, 15), -1)
+    matrix[:18, :14] = np.random.default_rng(0).integers(0, 2, (18, 14))
+    matrix[18:, 14] = 1
+    data = ResponseMatrix.from_dense(matrix)
+    assert data.density > 0.5
+    assert any("fall into 2 parts" in text for text in data_warnings(data))

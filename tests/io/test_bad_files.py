@@ -269,3 +269,18 @@ def test_lines_count_blank_lines_and_quoted_line_ends(save, refused):
     assert "line 6 of" in refused(save(text.replace("\n", "\r\n")))
     wide = 'model,"p\nx",q\n\na,1,0\nb,5,1\n'
     assert "line 5" in refused(save(wide))
+
+
+@pytest.mark.parametrize(
+    "paths, said",
+    [
+        (None, "read from a path or several, not from NoneType"),
+        (3, "not from int"),
+        (pd.DataFrame({"a": [1]}), "not from DataFrame; for data in memory there is"),
+        (np.eye(2), "not from ndarray"),
+        (["r.csv", 3], "each of the paths must be a path, not 3"),
+        ([b"r.csv"], "each of the paths must be a path, not b'r.csv'"),
+    ],
+)
+def test_what_is_no_path(refused, paths, said):
+    assert said in refused(paths)

@@ -220,6 +220,18 @@ def test_weights_are_kept(save):
     text = "model_id,item_id,response,weight\na,p,1,2\na,q,0,0.5\na,r,,\n"
     matrix = read_responses(save(text))
     assert matrix.cells().weight.tolist() == [2, 0.5]
+    assert matrix.provenance.choices["weights"] == "column 'weight'"
+    assert matrix.sum_of_weights == 2.5
+
+
+def test_what_becomes_of_columns_that_are_no_metadata_is_told(save):
+    text = "model_id,item_id,response,trial,\na,p,1,1,0\nb,p,0,1,1\n"
+    matrix = read_responses(save(text))
+    not_kept = matrix.provenance.choices["columns_not_kept"]
+    assert list(not_kept) == ["trial", ""]
+    assert "--duplicates" in not_kept["trial"]
+    assert "weights" not in matrix.provenance.choices
+    assert matrix.sum_of_weights is None
 
 
 @pytest.mark.parametrize("weight", ["0", "-1", "", "nan", "inf", "many", "1e-60"])

@@ -122,7 +122,7 @@ def test_metadata_that_no_file_can_hold(tmp_path, item, model, said):
         write_responses(matrix, tmp_path / "r.csv")
 
 
-@pytest.mark.parametrize("ids", [[""], ["a\x00"], ["\ud800"]])
+@pytest.mark.parametrize("ids", [["a\x00"], ["\ud800"]])
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 def test_ids_that_no_file_can_hold(tmp_path, ids, suffix):
     matrix = ResponseMatrix.from_dense([[1]], model_ids=ids)

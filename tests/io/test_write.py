@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
-from irtjax.io import write_json, write_table
+from irtjax.io import write_json, write_responses, write_table
 
 
 def test_floats_read_back_to_the_same_bits(tmp_path):
@@ -112,3 +113,10 @@ def test_files_have_the_usual_rights(tmp_path):
     write_json({}, tmp_path / "f.json")
     (tmp_path / "plain").write_text("")
     assert (tmp_path / "f.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_what_is_no_matrix_or_path_is_refused(tmp_path):
+    with pytest.raises(InputError, match="write_responses takes a ResponseMatrix, not ndarray"):
+        write_responses(np.eye(3), tmp_path / "r.csv")
+    with pytest.raises(InputError, match="the file to write must be a path, not None"):
+        write_responses(ResponseMatrix.from_dense([[1]]), None)

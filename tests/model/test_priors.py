@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 
 from irtjax.errors import InputError
@@ -42,16 +43,59 @@ def test_a_prior_is_changed_by_name(text, name, value):
         ("slope", "not understood"),
         ("", "has no prior"),
         ("slope=normal(one, 2)", "needs two numbers"),
-        ("slope=normal(0, 0)", "an sd above 0"),
-        ("slope=lognormal(0, -1)", "an sd above 0"),
-        ("intercept=normal(nan, 1)", "a finite mean"),
-        ("guessing=beta(0.5, 3)", "a, b >= 1"),
+        ("slope=normal(0, 1", "not understood"),
+        ("slope=normal 0, 1)", "not understood"),
+        ("slope=normal:0, 1", "not understood"),
+        ("slope=normal(0, 1, 2)", "not understood"),
+        ("slope=normal(0, 1))", "not understood"),
+        ("slope=normal(0, 0)", r"sd of a normal prior must be a number from 0.001 .* not 0.0; "),
+        ("slope=normal(0, 1e-300)", "not 1e-300; NAME=off"),
+        ("slope=normal(0, 1e-30)", "prior 'slope=normal.0, 1e-30.': the sd"),
+        ("slope=normal(0, 1e200)", "not 1e.200"),
+        ("slope=normal(1e300, 1)", "the mean of a normal prior must be a number from -100 to 100"),
+        ("slope=lognormal(0, -1)", "not -1.0"),
+        ("slope=lognormal(0, inf)", "not inf; NAME=off"),
+        ("slope=lognormal(50, 1)", "the mean of a lognormal prior must be .* from -10 to 10"),
+        ("intercept=normal(nan, 1)", "not nan"),
+        ("guessing=beta(0.5, 3)", "a must be a number from 1 to 10000, not 0.5"),
+        ("guessing=beta(nan, 17)", "a must be a number from 1 to 10000, not nan"),
+        ("guessing=beta(5, inf)", "b must be a number from 1 to 10000, not inf"),
+        ("infeasibility=beta(1e300, 1e300)", "a must be .* not 1e.300"),
     ],
 )
 def test_what_is_not_understood_is_refused_in_one_line(text, message):
     with pytest.raises(InputError, match=message) as raised:
         parse_prior(Priors(), text)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"guessing": (1, 2, 3)}, "guessing is two numbers .a, b. of Beta.a, b., not .1, 2, 3."),
+        ({"guessing": 3}, "guessing is two numbers"),
+        ({"infeasibility": "beta(2, 18)"}, "infeasibility is two numbers .* not 'beta"),
+        ({"guessing": ("5", 17)}, "a must be a number from 1 to 10000, not '5'"),
+        ({"slope": "normal(0, 1)"}, "slope must be Normal.mean, sd. or LogNormal"),
+        ({"slope": (0, 1)}, "slope must be Normal"),
+        ({"intercept": LogNormal()}, r"intercept must be Normal\(mean, sd\), not LogNormal"),
+        ({"mean_weight": "1"}, "mean_weight must be a number from 0 to 1e.06, not '1'"),
+        ({"covariance_weight": 1e300}, "covariance_weight must be"),
+        ({"effect_variance": float("nan")}, "effect_variance must be a number from 1e-06"),
+        ({"trace_penalty": True}, "trace_penalty must be a number"),
+    ],
+)
+def test_what_is_no_prior_is_refused_in_one_line(given, message):
+    with pytest.raises(InputError, match=message) as raised:
+        Priors(**given)
+    assert "\n" not in str(raised.value)
+
+
+def test_numbers_of_priors_are_plain_floats():
+    priors = Priors(guessing=[np.float32(5), np.int64(17)], slope=Normal(np.float64(1), 2))
+    assert (priors.guessing, priors.slope) == ((5.0, 17.0), Normal(1.0, 2.0))
+    assert all(type(each) is float for each in (*priors.guessing, priors.slope.mean))
+    hash(priors)  # an argument that compiled programs are kept by
 
 
 @pytest.mark.parametrize("prior", [Normal(0, 10), LogNormal(0.5, 2), Normal()])

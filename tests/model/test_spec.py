@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from irtjax.errors import InputError
@@ -41,6 +42,13 @@ def test_an_unknown_family_is_refused_by_name(family):
 def test_dims_are_a_positive_whole_number(dims):
     with pytest.raises(InputError, match="dims must be a whole number of at least 1"):
         ModelSpec("2pl", dims)
+
+
+def test_dims_of_numpy_are_plain_numbers():
+    assert ModelSpec("2pl", np.int64(2)) == ModelSpec("2pl", 2)
+    assert type(ModelSpec("2pl", np.int64(2)).dims) is int
+    with pytest.raises(InputError, match="at least 1, not 0"):
+        ModelSpec("2pl", np.int64(0))
 
 
 def test_a_spec_is_a_constant():

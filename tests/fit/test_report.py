@@ -1,0 +1,51 @@
+"""What a report says of dims: one sentence a flag, however many dims have it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from irtjax.fit.driver import Progress, Status
+from irtjax.fit.report import fit_report
+from tests.fit.fitting import fitted
+
+
+def _reported(slopes, abilities):
+    """The report of a two-dim fit with some slopes and abilities scaled away."""
+    fit = fitted("2pl-2d")
+    mean = np.array(fit.parameters.mean)
+    mean[..., :2] *= slopes
+    ability = np.array(fit.parameters.ability)
+    for k, is_of_one in enumerate(abilities):
+        ability[1:, k] *= 1e-3 if is_of_one else 1
+    parameters = dataclasses.replace(fit.parameters, mean=mean, ability=ability)
+    return fit_report(fit.data, parameters, Progress(status=Status.converged), {}, {})
+
+
+@pytest.mark.parametrize(
+    "slopes, said",
+    [
+        ([1, 1], []),
+        ([1, 1e-4], ["dim 2 explains 0.00% of the items' variance: the data show no such ability"]),
+        ([1e-4, 1e-4], ["dims 1 and 2 explain 0.00% and 0.00% of the items' variance"]),
+    ],
+)
+def test_dims_without_signal_are_one_sentence(slopes, said):
+    report = _reported(slopes, [False, False])
+    assert len(report["warnings"]) == len(said)
+    assert all(text in note for text, note in zip(said, report["warnings"], strict=True))
+    flags = [dim["flags"] for dim in report["dimensions"]]
+    assert flags == ["no_signal" if slope < 1 else "" for slope in slopes]
+
+
+def test_dims_of_single_models_are_one_sentence():
+    report = _reported([1, 1], [False, True])
+    assert report["warnings"] == [
+        "dim 2 is carried by one model ('model-00', 100% of its variance): it describes that "
+        "model, not an ability; use fewer dims"
+    ]
+    both = _reported([1, 1e-4], [True, True])
+    assert [note.partition(" (")[0] for note in both["warnings"]][1] == (
+        "dims 1 and 2 are each carried by one model"
+    )
+    assert both["dimensions"][1]["flags"] == "no_signal;one_model"
