@@ -1,7 +1,7 @@
 """Single values that a user gives: what they must be, and how messages show them.
 
-The command line asks here before it needs NumPy, so NumPy's scalars are known by what they are: they
-count as `numbers.Integral` and `numbers.Real`.
+The command line asks here before it needs NumPy, so NumPy's scalars are known by what they are:
+they count as `numbers.Integral` and `numbers.Real`.
 """
 
 import math
