@@ -1,11 +1,14 @@
-"""Single values that a user gives: what they must be, and how messages show them."""
+"""Single values that a user gives: what they must be, and how messages show them.
+
+The command line asks here before it needs NumPy, so NumPy's scalars are known by what they are:
+they count as `numbers.Integral` and `numbers.Real`.
+"""
 
 import math
+import numbers
 import os
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from irtjax.errors import InputError
 
@@ -17,10 +20,12 @@ _LONGEST = 80
 def shown(value: Any) -> str:
     """A value as a message shows it: on one line, not too long, NumPy's scalars as plain numbers.
 
+    >>> import numpy as np
     >>> shown(np.int64(3)), shown("a"), shown(np.float32(0.5))
     ('3', "'a'", '0.5')
     """
-    text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    is_scalar = getattr(value, "shape", None) == () and hasattr(value, "item")
+    text = " ".join(repr(value.item() if is_scalar else value).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
@@ -48,7 +53,7 @@ def check_whole(
     Raises:
         InputError: it is none, or out of bounds.
     """
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_whole or not _is_within(value, least, most):
         raise _error(what, "a whole number", value, least, most, remedy)
     return int(value)
@@ -66,8 +71,7 @@ def check_number(
     Raises:
         InputError: it is none, or out of bounds.
     """
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    is_number = is_number and not isinstance(value, bool)
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or not _is_within(value, least, most):
         raise _error(what, "a number", value, least, most, remedy)
     return float(value)
