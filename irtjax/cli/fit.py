@@ -1,5 +1,7 @@
 """`irtjax fit`: from response files to the folder of a run."""
 
+import functools
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +10,7 @@ from rich.console import Console
 
 from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
-from irtjax.cli.console import console
+from irtjax.cli.console import console, lines
 from irtjax.cli.progress import shown_progress
 from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
 from irtjax.cli.responses import Parts, read_parts, tested
@@ -226,7 +228,8 @@ def fit(
     _prepare(run, saves=checkpoint_every > 0)
     checkpoints = run.checkpoints(checkpoint_every, resume=resume)
     result = _estimated(parts, spec, arguments, checkpoints, quiet=quiet)
-    run.write(result.save)  # before anything is shown: `| head` must not cost the run
+    # Before anything is shown: `| head` must not cost the run.
+    run.write(functools.partial(_save, result))
     _show(result, parts, run, output)
     if strict and _is_doubtful(result, parts):
         raise typer.Exit(_STRICT)
@@ -317,12 +320,26 @@ def _estimated(
     return result if parts.cells is None else tested(result, parts)
 
 
+def _save(result: "FitResult", folder: Path) -> None:
+    """The run's files, and of a network the picture of its training."""
+    result.save(folder)
+    curves = result.report.get("loss_curves")
+    if curves is not None and importlib.util.find_spec("matplotlib") is not None:
+        from irtjax.report.loss_curves import write_loss_curves
+
+        write_loss_curves(curves, folder / "loss.png")
+
+
 def _show(result: "FitResult", parts: Parts, run: RunFolder, output: Console) -> None:
     show_fit(result, output)
     if parts.cells is not None:
         show_heldout(result, output)
     show_models(result, output)
     show_files(run.path, output)
+    if "loss_curves" in result.report:
+        drawn = run.path / "loss.png"
+        missing = "not drawn: install irtjax[report] for it"
+        lines(output, "Training", f"{drawn if drawn.is_file() else f'loss.png {missing}'}")
 
 
 def _is_doubtful(result: "FitResult", parts: Parts) -> bool:

@@ -20,6 +20,7 @@ __all__ = ["RunFolder"]
 # written last.
 _MARK = "fit.json"
 _FILES = ("items.csv", "models.csv", "responses.npz")
+_SOMETIMES = ("loss.png",)  # of networks
 _CHECKPOINT = "checkpoint"
 _CHECKPOINTS = ("steps", "result")
 
@@ -137,7 +138,7 @@ def _is_run(path: Path) -> bool:
         names = {entry.name for entry in path.iterdir() if entry not in _leftovers(path)}
         checkpoint = path / _CHECKPOINT
         inner = set(os.listdir(checkpoint)) if checkpoint.is_dir() else set()
-        return names <= {_CHECKPOINT, *_FILES} and set() < inner <= set(_CHECKPOINTS)
+        return names <= {_CHECKPOINT, *_FILES, *_SOMETIMES} and set() < inner <= set(_CHECKPOINTS)
 
 
 def _leftovers(path: Path) -> list[Path]:
@@ -147,7 +148,7 @@ def _leftovers(path: Path) -> list[Path]:
 
 def _clear(path: Path) -> None:
     """Remove what a run writes, and nothing else."""
-    for name in (_MARK, *_FILES):
+    for name in (_MARK, *_FILES, *_SOMETIMES):
         (path / name).unlink(missing_ok=True)
     for name in _CHECKPOINTS:
         shutil.rmtree(path / _CHECKPOINT / name, ignore_errors=True)
@@ -164,4 +165,8 @@ def _move_files(new: Path, path: Path) -> None:
     (new / _CHECKPOINT / "result").rename(result)
     for name in _FILES:
         (new / name).replace(path / name)
+    for name in _SOMETIMES:
+        (path / name).unlink(missing_ok=True)
+        if (new / name).is_file():
+            (new / name).replace(path / name)
     (new / _MARK).replace(path / _MARK)

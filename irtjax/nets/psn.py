@@ -22,7 +22,7 @@ from irtjax.nets.settings import Network
 from irtjax.nets.towers import TowerShape, item_width, tower
 from irtjax.nets.training import Moments, Towers, Weights, epoch, first_moments, outputs
 
-__all__ = ["Psn", "PsnState"]
+__all__ = ["Psn", "PsnEstimates", "PsnState"]
 
 # Rows of items start small, as the one-hot layer of a network with thousands of ids does; rows of
 # models so that abilities start about 1 apart.
@@ -52,6 +52,16 @@ class PsnState:
     curves: Float[Array, "3 epochs"]
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
+
+
+@pytree_dataclass
+class PsnEstimates:
+    """What the towers put out, and how their training went (see `PsnState`)."""
+
+    joint: JointEstimates
+    curves: Float[Array, "3 epochs"]
+    n_epochs: Int[Array, ""]
+    n_refit: Int[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +206,7 @@ class Psn:
         return score, -validation
 
     @functools.partial(jax.jit, static_argnums=0)
-    def finish(self, blocks: NetBlocks, state: PsnState) -> JointEstimates:
+    def finish(self, blocks: NetBlocks, state: PsnState) -> PsnEstimates:
         """What the best towers put out, with the errors of each side given the other."""
         towers = self.towers(blocks, state.spec, state.priors)
         ability, items = outputs(towers, state.best, blocks)
@@ -204,7 +214,7 @@ class Psn:
         placed = jax.tree.map(lambda leaf: leaf[blocks.order], items)
         is_scored: Bool[Array, " models"] = ~jnp.isnan(model_accuracy(blocks.blocks))
         has_features = blocks.model_features is not None
-        return conditional_estimates(
+        estimates = conditional_estimates(
             blocks.blocks,
             placed,
             ability,
@@ -212,6 +222,7 @@ class Psn:
             is_scored | has_features,
             n_steps=0,
         )
+        return PsnEstimates(estimates, state.curves, state.n_epochs, state.n_refit)
 
 
 def _turned(ability: Any, items: ItemParameters) -> tuple[Any, ItemParameters]:

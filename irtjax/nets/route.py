@@ -15,7 +15,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.features import Features
-from irtjax.fit.joint_map import JointEstimates, joint_priors
+from irtjax.fit.joint_map import joint_priors
 from irtjax.fit.joint_route import joint_parameters
 from irtjax.fit.report import plain_settings
 from irtjax.fit.result import FittedParameters
@@ -23,7 +23,7 @@ from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.nets.cells import NetBlocks, cell_table, is_training_cell
-from irtjax.nets.psn import Psn, PsnState
+from irtjax.nets.psn import Psn, PsnEstimates, PsnState
 from irtjax.nets.settings import Network
 from irtjax.parallel import BLOCKED, REPLICATED, place
 
@@ -88,21 +88,28 @@ class PsnRoute:
         """New towers."""
         return self.estimator.init(blocks, self.spec, self.priors, key)
 
-    def collect(self, blocks: NetBlocks, estimates: JointEstimates) -> FittedParameters:
+    def collect(self, blocks: NetBlocks, estimates: PsnEstimates) -> FittedParameters:
         """Host arrays in the order of the data, in the canonical frame."""
-        return joint_parameters(self.data, self.spec, self.layout, estimates)
+        return joint_parameters(self.data, self.spec, self.layout, estimates.joint)
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be continued."""
         return fingerprint(self.data, mark)
 
-    def notes(self, estimates: JointEstimates) -> dict[str, Any]:
-        """What the errors are, the priors with their defaults filled in, and the network."""
+    def notes(self, estimates: PsnEstimates) -> dict[str, Any]:
+        """What the errors are, the priors with their defaults filled in, network and training."""
+        curves = np.asarray(estimates.curves, np.float64)
+        n_epochs, n_refit = int(estimates.n_epochs), int(estimates.n_refit)
         return {
             "item_errors": "conditional",
             "priors": plain_settings(self.priors),
             "network": dataclasses.asdict(self.estimator.network),
             "features": self.feature_names,
+            "loss_curves": {
+                "training": curves[0, :n_epochs].tolist(),
+                "validation": curves[1, :n_epochs].tolist(),
+                "refit": curves[2, :n_refit].tolist(),
+            },
         }
 
 
