@@ -180,7 +180,7 @@ def _dim_warnings(dims: list[dict[str, Any]]) -> list[str]:
     )
     warnings = []
     if weak:
-        shares = " and ".join(f"{dims[k]['explained_variance']:.2%}" for k in weak)
+        shares = _listed([f"{dims[k]['explained_variance']:.2%}" for k in weak])
         one, several = ("explains", "its"), ("explain", "their")
         verb, whose = one if len(weak) == 1 else several
         warnings.append(
@@ -201,5 +201,10 @@ def _dim_warnings(dims: list[dict[str, Any]]) -> list[str]:
 
 def _named(dims: list[int]) -> str:
     """`dim 2`, or `dims 2 and 3`."""
-    numbers = " and ".join(str(k + 1) for k in dims)
+    numbers = _listed([str(k + 1) for k in dims])
     return f"{'dim' if len(dims) == 1 else 'dims'} {numbers}"
+
+
+def _listed(texts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
