@@ -13,7 +13,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.driver import Progress, Status
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.rotation import loadings
-from irtjax.fit.tables import metadata_name
+from irtjax.fit.tables import dims_without_spread, metadata_name
 from irtjax.fit.uncertainty import FEWEST_CLUSTERS
 from irtjax.fit.validation import data_warnings
 
@@ -48,7 +48,7 @@ def fit_report(
         A dictionary; `warnings` holds one sentence each.
     """
     assert progress.status is not None
-    dims, notes = _describe_dims(parameters, data.model_ids)
+    dims, notes = _describe_dims(parameters, data)
     found = [*data.provenance.warnings, *data_warnings(data), *_renamed(data)]
     notes = [*found, *notes, *notes_of_estimator.pop("warnings", [])]
     if progress.status is not Status.converged:
@@ -125,13 +125,15 @@ def _versions() -> dict[str, str]:
 
 
 def _describe_dims(
-    parameters: FittedParameters, model_ids: np.ndarray
+    parameters: FittedParameters, data: ResponseMatrix
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Explained variance of each dim and which are carried by one model, with warnings."""
     mean = np.sum(parameters.share[:, :, None] * parameters.mean, axis=1)
     explained = np.mean(loadings(mean[:, :-1].astype(np.float64)) ** 2, axis=0)
     ability = np.asarray(parameters.ability, np.float64)
     share = ability**2 / np.maximum(np.sum(ability**2, axis=0), 1e-12)
+    model_ids = data.model_ids
+    is_alike = dims_without_spread(ability, data.totals("models")[0] > 0)
     dims, warnings = [], []
     for k in range(ability.shape[1]):
         top = int(np.argmax(share[:, k]))
@@ -141,6 +143,12 @@ def _describe_dims(
             warnings.append(
                 f"dim {k + 1} explains {explained[k]:.2%} of the items' variance: the data show no "
                 "such ability, and its values mean nothing; use fewer dims, or more responses"
+            )
+        elif is_alike[k]:
+            flags = "no_signal"
+            warnings.append(
+                f"all models have the same ability in dim {k + 1}: the data do not tell them apart "
+                "there, and its slopes are those of their prior; use other models, or fewer dims"
             )
         if len(model_ids) >= _FEWEST_MODELS and share[top, k] > _ONE_MODEL_SHARE:
             flags = ";".join(filter(None, [flags, "one_model"]))
