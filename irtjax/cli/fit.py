@@ -102,7 +102,9 @@ def fit(
     correlated: Annotated[
         bool,
         typer.Option(
-            "--correlated", help="With --loadings: dims may correlate.", rich_help_panel=_MODEL
+            "--correlated",
+            help="With --loadings: dims may correlate (marginal-models).",
+            rich_help_panel=_MODEL,
         ),
     ] = False,
     prior: Annotated[
@@ -118,7 +120,9 @@ def fit(
     no_priors: Annotated[
         bool,
         typer.Option(
-            "--no-priors", help="All of these off: maximum likelihood.", rich_help_panel=_MODEL
+            "--no-priors",
+            help="All of these off: maximum likelihood (marginal-models, joint-map).",
+            rich_help_panel=_MODEL,
         ),
     ] = False,
     network: Annotated[

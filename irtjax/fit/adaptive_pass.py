@@ -24,7 +24,7 @@ from irtjax.fit.item_step import (
     node_curves,
     node_probabilities,
 )
-from irtjax.fit.model_posteriors import ModelPosteriors
+from irtjax.fit.model_posteriors import ModelPosteriors, at_most_prior
 from irtjax.fit.node_pass import answers
 from irtjax.fit.populations import PopulationMoments, Populations
 from irtjax.model.pytree import pytree_dataclass
@@ -149,8 +149,11 @@ def adaptive_posteriors(
         mean, spread = nodes.moments()
         coupling = _coupling(view, model, items, nodes, mean)
         added = jnp.einsum("njka,jab,njlb->nkl", coupling, item_covariance, coupling)
+        population = jnp.minimum(view.slot_group, populations.mean.shape[0] - 1)
+        prior = view.in_slot.T @ jnp.sum(populations.factor**2, axis=2)[population]
+        total = at_most_prior(spread, added, prior)
         score = _expected_scores(items, nodes)
-        return BlockSums(None, None), ModelPosteriors(mean, spread + added, spread, score)
+        return BlockSums(None, None), ModelPosteriors(mean, total, spread, score)
 
     context = (items, item_covariance, populations)
     _, found = scan_blocks(visit, blocks, placement, context, items.slope.dtype)

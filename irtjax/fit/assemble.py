@@ -174,6 +174,9 @@ def with_zeros(fitted: FittedParameters, mask: np.ndarray) -> FittedParameters:
 
 def with_own_correlations(fitted: FittedParameters) -> FittedParameters:
     """The abilities' correlations, which nothing held at 0, are those of the estimates."""
-    correlation = np.atleast_2d(np.corrcoef(np.asarray(fitted.ability, np.float64).T))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.atleast_2d(np.corrcoef(np.asarray(fitted.ability, np.float64).T))
+    # A dim in which all abilities are the same correlates with none.
+    correlation = np.where(np.isfinite(correlation), correlation, np.eye(len(correlation)))
     changed: Any = correlation[None].astype(np.asarray(fitted.mean).dtype)
     return dataclasses.replace(fitted, population_covariance=changed)

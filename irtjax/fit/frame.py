@@ -13,6 +13,12 @@ from irtjax.model.pytree import pytree_dataclass
 
 __all__ = ["FrameChange", "rescale", "residual_effects", "standardise"]
 
+# Variances below these have vanished: as shares of the mean variance and of the squared mean, and
+# by themselves (abilities have sd 1, or in `finish` not much less; their rounding is 1e-6).
+_VANISHED_SHARE = 1e-6
+_VANISHED_MEAN = 1e-9
+_VANISHED = 1e-8
+
 
 @pytree_dataclass
 class FrameChange:
@@ -101,10 +107,7 @@ def standardise(
     if spread is not None:
         covariance = covariance + spread
     values, vectors = jnp.linalg.eigh(covariance)
-    # A direction that vanishes (more dims than the data support, or models that all answered
-    # alike) is left small, not blown up: what is left of it may be rounding.
-    floor = 1e-6 * jnp.sum(values) / dims + 1e-9 * jnp.sum(mean**2) + jnp.finfo(ability.dtype).tiny
-    sd = jnp.sqrt(jnp.maximum(values, floor))
+    sd = _scales(values, _VANISHED_MEAN * jnp.sum(mean**2))
     whitened = centred @ (vectors / sd)
     turn = vectors.T
     if reference is not None:
@@ -144,10 +147,24 @@ def rescale(
         variance = residual.at[0].set(covariance[0, 0])
     else:
         variance = jnp.diagonal(covariance)
-    sd = jnp.sqrt(jnp.maximum(variance, 1e-6 * jnp.mean(variance)))
+    sd = _scales(variance)
     matrix = jnp.eye(dims + 1, dtype=ability.dtype)
     matrix = matrix.at[:dims, :dims].set(sd[:, None] * mixing)
     return centred / sd, matrix.at[dims, :dims].set(mean)
+
+
+def _scales(
+    variance: Float[Array, " dims"], rounding: Float[Array, ""] | float = 0.0
+) -> Float[Array, " dims"]:
+    """Standard deviations to divide by.
+
+    A direction that vanishes (more dims than the data support, or models that all answered alike)
+    is left as it is, 1, not blown up: what is left of it may be rounding, by which models with the
+    same responses would be told apart.
+    """
+    floor = _VANISHED_SHARE * jnp.mean(variance) + _VANISHED + rounding
+    has_vanished = variance <= floor
+    return jnp.sqrt(jnp.where(has_vanished, jnp.ones_like(variance), variance))
 
 
 def residual_effects(

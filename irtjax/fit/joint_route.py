@@ -12,7 +12,6 @@ from irtjax.errors import InputError
 from irtjax.fit.assemble import Abilities, estimated_parameters
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.joint_map import JointEstimates, JointMap, joint_priors
-from irtjax.fit.report import plain_settings
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import LogNormal, Priors
@@ -56,8 +55,8 @@ class JointRoute:
         return fingerprint(self.data, mark)
 
     def notes(self, estimates: JointEstimates) -> dict[str, Any]:
-        """What the errors are, and the priors with their defaults filled in."""
-        return {"item_errors": "conditional", "priors": plain_settings(self.priors)}
+        """What the errors are."""
+        return {"item_errors": "conditional"}
 
 
 def joint_parameters(

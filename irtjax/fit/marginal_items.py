@@ -37,6 +37,8 @@ __all__ = ["MarginalItems"]
 _RELATIVE_DROP = 1e-5
 # Of abilities and effects, before the first pass tells it: only the first step depends on it.
 _FIRST_VARIANCE = 0.01
+# Abilities of standard deviation 1 that are all below this are 0 in their rounding.
+_NO_ABILITY = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +103,7 @@ class MarginalItems(ItemsSettings):
         outer = back(guarded.current)
         frame = jax.tree.map(lambda a, b: jnp.where(fell, a, b), frame.identity(), frame)
         items = frame.apply_to_items(items, blocks.group)
-        change = jnp.max(jnp.abs(outer.ability - state.outer.ability))
+        change = _largest_change(state.outer, outer)
         new = dataclasses.replace(state, outer=outer, items=items, guarded=guarded)
         return new, StepInfo(bound, change, fell)
 
@@ -112,6 +114,13 @@ class MarginalItems(ItemsSettings):
     def move(self, state: State, result: PassResult) -> tuple[OuterParameters, FrameChange]:
         """All parameters but the items after one step, and the change of frame with it."""
         return move_outer(self, state, result)
+
+
+def _largest_change(old: OuterParameters, new: OuterParameters) -> Float[Array, ""]:
+    """Of an ability; where there are none (all models answered alike), of the mean item."""
+    change = jnp.max(jnp.abs(new.ability - old.ability))
+    of_items = jnp.max(jnp.abs(new.distribution.mean - old.distribution.mean))
+    return jnp.where(jnp.max(jnp.abs(new.ability)) < _NO_ABILITY, of_items, change)
 
 
 def _log_prior(outer: OuterParameters, result: PassResult, priors: Priors) -> Float[Array, ""]:

@@ -13,7 +13,7 @@ from irtjax.fit.node_pass import NodeContext, node_context, node_posterior, of_s
 from irtjax.fit.populations import Grid, Populations
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["ModelPosteriors", "model_posteriors"]
+__all__ = ["ModelPosteriors", "at_most_prior", "model_posteriors"]
 
 
 @pytree_dataclass
@@ -60,7 +60,7 @@ def model_posteriors(
         coupling = _coupling(view, posterior, away, tables)
         spread_out = jnp.einsum("kajn,jab->kbjn", coupling, item_covariance)
         added = jnp.einsum("kbjn,lbjn->nkl", spread_out, coupling)
-        total = _at_most_prior(spread, added, _prior_variance(view, nodes))
+        total = at_most_prior(spread, added, _prior_variance(view, nodes))
         return BlockSums(None, None), ModelPosteriors(mean, total, spread, score)
 
     nodes = node_context(items, populations, grid)
@@ -88,7 +88,7 @@ def _prior_variance(view: BlockView, context: NodeContext) -> Float[Array, "mode
     return view.in_slot.T @ of_slots(view, variance)
 
 
-def _at_most_prior(
+def at_most_prior(
     spread: Float[Array, "models dims dims"],
     added: Float[Array, "models dims dims"],
     prior: Float[Array, "models dims"],

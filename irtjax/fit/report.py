@@ -13,7 +13,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.driver import Progress, Status
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.rotation import loadings
-from irtjax.fit.tables import metadata_name
+from irtjax.fit.tables import dims_without_spread, metadata_name
 from irtjax.fit.uncertainty import FEWEST_CLUSTERS
 from irtjax.fit.validation import data_warnings
 
@@ -48,7 +48,7 @@ def fit_report(
         A dictionary; `warnings` holds one sentence each.
     """
     assert progress.status is not None
-    dims, notes = _describe_dims(parameters, data.model_ids)
+    dims, notes = _describe_dims(parameters, data)
     found = [*data.provenance.warnings, *data_warnings(data), *_renamed(data)]
     notes = [*found, *notes, *notes_of_estimator.pop("warnings", [])]
     if progress.status is not Status.converged:
@@ -144,7 +144,7 @@ def _versions() -> dict[str, str]:
 
 
 def _describe_dims(
-    parameters: FittedParameters, model_ids: np.ndarray
+    parameters: FittedParameters, data: ResponseMatrix
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Explained variance of each dim and which are carried by one model, with warnings."""
     mean = np.sum(parameters.share[:, :, None] * parameters.mean, axis=1)
@@ -154,33 +154,44 @@ def _describe_dims(
     top = np.argmax(share, axis=0)
     largest = np.max(share, axis=0)
     is_weak = explained < _LEAST_EXPLAINED
-    is_of_one = (largest > _ONE_MODEL_SHARE) & (len(model_ids) >= _FEWEST_MODELS)
+    is_alike = dims_without_spread(ability, data.totals("models")[0] > 0) & ~is_weak
+    is_of_one = (largest > _ONE_MODEL_SHARE) & (data.n_models >= _FEWEST_MODELS)
     dims = [
         {
             "name": f"dim{k + 1}",
             "explained_variance": float(explained[k]),
-            "top_model": str(model_ids[top[k]]),
+            "top_model": str(data.model_ids[top[k]]),
             "top_model_share": float(largest[k]),
             "flags": ";".join(
                 name
-                for name, holds in (("no_signal", is_weak[k]), ("one_model", is_of_one[k]))
+                for name, holds in (
+                    ("no_signal", is_weak[k] | is_alike[k]),
+                    ("one_model", is_of_one[k]),
+                )
                 if holds
             ),
         }
         for k in range(len(top))
     ]
-    return dims, _dim_warnings(dims)
+    return dims, _dim_warnings(dims, np.flatnonzero(is_alike).tolist())
 
 
-def _dim_warnings(dims: list[dict[str, Any]]) -> list[str]:
-    """A sentence a flag, whatever number of dims has it."""
+def _dim_warnings(dims: list[dict[str, Any]], alike: list[int]) -> list[str]:
+    """A sentence a reason, whatever number of dims has it; in `alike` no model differs."""
     weak, of_one = (
         [k for k, dim in enumerate(dims) if flag in dim["flags"].split(";")]
         for flag in ("no_signal", "one_model")
     )
+    weak = [k for k in weak if k not in alike]
     warnings = []
+    if alike:
+        whose = "its" if len(alike) == 1 else "their"
+        warnings.append(
+            f"all models have the same ability in {_named(alike)}: the data do not tell them apart "
+            f"there, and {whose} slopes are those of their prior; use other models, or fewer dims"
+        )
     if weak:
-        shares = " and ".join(f"{dims[k]['explained_variance']:.2%}" for k in weak)
+        shares = _listed([f"{dims[k]['explained_variance']:.2%}" for k in weak])
         one, several = ("explains", "its"), ("explain", "their")
         verb, whose = one if len(weak) == 1 else several
         warnings.append(
@@ -201,5 +212,10 @@ def _dim_warnings(dims: list[dict[str, Any]]) -> list[str]:
 
 def _named(dims: list[int]) -> str:
     """`dim 2`, or `dims 2 and 3`."""
-    numbers = " and ".join(str(k + 1) for k in dims)
+    numbers = _listed([str(k + 1) for k in dims])
     return f"{'dim' if len(dims) == 1 else 'dims'} {numbers}"
+
+
+def _listed(texts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)

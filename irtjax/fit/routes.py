@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import jax
 from jax.sharding import Mesh
 
+from irtjax.checks import counted
 from irtjax.data.blocks import Blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.estimator import Estimator
@@ -77,7 +78,7 @@ def choose_route(
 
 
 def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> tuple[str, str]:
-    shape = f"with {data.n_items:,} items and {data.n_models:,} models"
+    shape = f"with {counted(data.n_items, 'item')} and {counted(data.n_models, 'model')}"
     items = "items are integrated out and models estimated"
     models = "models are integrated out and items estimated"
     if settings.needs_items():

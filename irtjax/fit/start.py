@@ -41,6 +41,8 @@ _EXTRA_VECTORS = 4
 _ITERATIONS = 5
 # More vectors than this are not gathered cell by cell: the block is spread out for one product.
 _MOST_GATHERED = 32
+# Eigenvalues below this many times `sqrt(models)` epsilons of the largest are rounding.
+_ROUNDING = 4.0
 
 
 def free_coordinates(spec: ModelSpec) -> tuple[bool, ...]:
@@ -54,14 +56,14 @@ def start_abilities(
     """Leading left singular vectors of the item-centred matrix, signed to rise with accuracy.
 
     Returns:
-        Abilities with mean 0 and covariance I, and which models have any response.
+        Abilities with mean 0 and covariance I (0 in dims that the data do not have, all of them
+        where all models answered alike), and which models have any response.
     """
     dtype = jnp.zeros(()).dtype
     n_models = blocks.n_models
     if n_models <= _MOST_MODELS_EXACT:
-        product, right, seen = _apply(blocks, jnp.eye(n_models, dtype=dtype))
-        _, vectors = jnp.linalg.eigh(product)
-        vectors = vectors[:, ::-1][:, :dims]
+        product, right, seen, size = _apply(blocks, jnp.eye(n_models, dtype=dtype))
+        values, vectors = jnp.linalg.eigh(product)
     else:
         width = min(n_models, dims + _EXTRA_VECTORS)
         product = jax.random.normal(key, (n_models, width), dtype)
@@ -72,10 +74,16 @@ def start_abilities(
             return vectors, *_apply(blocks, vectors)
 
         # One loop with everything in its carry: a pass outside it would be compiled once more.
-        start = (product, product, zero, zero)
-        vectors, product, right, seen = jax.lax.fori_loop(0, _ITERATIONS, iterate, start)
-        _, rotation = jnp.linalg.eigh(vectors.T @ product)
-        vectors = (vectors @ rotation[:, ::-1])[:, :dims]
+        start = (product, product, zero, zero, zero[0])
+        vectors, product, right, seen, size = jax.lax.fori_loop(0, _ITERATIONS, iterate, start)
+        values, rotation = jnp.linalg.eigh(vectors.T @ product)
+        vectors = vectors @ rotation
+    values, vectors = values[::-1][:dims], vectors[:, ::-1][:, :dims]
+    # Of what models have not in common there may be less than dims: the other vectors are any that
+    # are orthogonal, and would tell models with the same responses apart.
+    epsilon = jnp.finfo(dtype).eps
+    rounding = _ROUNDING * n_models**0.5 * epsilon * values[0] + size * epsilon**1.5
+    vectors = jnp.where(values > rounding, vectors * n_models**0.5, 0)
     is_scored = seen > 0
     accuracy = jnp.where(is_scored, right / jnp.maximum(seen, 1), 0)
     centre = jnp.sum(accuracy) / jnp.maximum(jnp.sum(is_scored).astype(dtype), 1)
@@ -113,8 +121,13 @@ def start_loading_abilities(
 
 def _apply(
     blocks: Blocks, vectors: Float[Array, "models width"]
-) -> tuple[Float[Array, "models width"], Float[Array, " models"], Float[Array, " models"]]:
-    """`C C' vectors` with C the item-centred matrix, and each model's right and seen weight."""
+) -> tuple[
+    Float[Array, "models width"], Float[Array, " models"], Float[Array, " models"], Float[Array, ""]
+]:
+    """`C C' vectors` with C the item-centred matrix, each model's right and seen weight.
+
+    And the sum of the squared weights, of which C's squares are a part.
+    """
 
     def visit(view: BlockView, _: None, vectors: Array) -> tuple[BlockSums, None]:
         weight, index = view.data.weight, view.index
@@ -126,12 +139,12 @@ def _apply(
         of_items = sum_over_models(index, gathered(index, vectors), centred)
         product = sum_over_items(index, centred, of_items)
         of_models = _over_items(view, right), _over_items(view, weight)
-        return BlockSums((product, *of_models), None), None
+        return BlockSums((product, *of_models, jnp.sum(weight**2)), None), None
 
     n_vectors = vectors.shape[1]
     sums, _ = scan_blocks(visit, blocks, None, vectors, vectors.dtype)
-    product, right, seen = sums.total
-    return product, right, seen
+    product, right, seen, size = sums.total
+    return product, right, seen, size
 
 
 def _over_items(view: BlockView, cells: Array) -> Float[Array, " models"]:

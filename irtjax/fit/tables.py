@@ -12,10 +12,18 @@ from irtjax.fit.rotation import SCALE, loadings
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["ability_table", "item_table", "metadata_name", "slope_and_intercept"]
+__all__ = [
+    "ability_table",
+    "dims_without_spread",
+    "item_table",
+    "metadata_name",
+    "slope_and_intercept",
+]
 
 # Below this an item says nothing about ability, and its difficulty is a division by noise: NaN.
 _SMALLEST_DISCRIMINATION = 1e-4
+# Abilities closer than this, in standard deviations, are the same in their rounding.
+_SAME_ABILITY = 1e-3
 _RESULT_NAMES = {
     "items": re.compile(
         r"item_id|(difficulty|discrimination|guessing|feasibility|intercept|dim\d+_(slope|loading))"
@@ -60,6 +68,11 @@ def slope_and_intercept(
     return mean[:, :-1], mean[:, -1], covariance
 
 
+def dims_without_spread(ability: np.ndarray, is_scored: np.ndarray) -> np.ndarray:
+    """Dims in which all models with responses have the same ability: they answered alike."""
+    return np.ptp(ability[is_scored], axis=0) < _SAME_ABILITY
+
+
 def item_table(fit: "FitResult") -> pd.DataFrame:
     """The columns of `items.csv`."""
     slope, intercept, covariance = slope_and_intercept(fit)
@@ -84,22 +97,35 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
     columns |= {f"dim{k + 1}_slope_se": sd[:, k] for k in range(dims)}
     columns |= {f"dim{k + 1}_loading_se": loading_se[:, k] for k in range(dims)}
     columns |= {"n_responses": count, "p_correct": correct}
-    strongest = np.argmax(np.abs(slope), axis=1)
-    is_negative = np.take_along_axis(slope, strongest[:, None], axis=1)[:, 0] < 0
-    # An item without a place has no slope to speak of, however small its error is said to be.
-    has_place = np.isfinite(values[0])
     asymptotes = columns["guessing_se"] + columns["feasibility_se"]
-    every = [np.where(has_place, errors[0], 0), errors[1], asymptotes, *sd.T, *loading_se.T]
-    claims = {
-        "negative_slope": is_negative,
-        "weak_slope": ~(np.abs(values[1]) > errors[1]) | ~has_place,
+    has_error = np.all(np.isfinite([errors[1], asymptotes, *sd.T, *loading_se.T]), axis=0)
+    has_error &= np.isfinite(errors[0]) | np.isnan(values[0])
+    claims = _slope_claims(fit, slope, values, errors[1]) | {
         "unbounded": _is_unbounded(fit, slope, intercept, correct),
         "weak_guessing": _is_weak(fit, "guessing"),
         "weak_feasibility": _is_weak(fit, "feasibility"),
-        "no_error": ~np.all(np.isfinite(every), axis=0),
+        "no_error": ~has_error,
     }
     columns["flags"] = _flags(count, correct, claims)
     return pd.DataFrame(columns)
+
+
+def _slope_claims(
+    fit: "FitResult", slope: np.ndarray, values: tuple[np.ndarray, np.ndarray], error: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Which items have negative slopes, and which none to speak of.
+
+    That is one below its standard error; one without a difficulty, however small its error is said
+    to be; and all of them where all models have the same ability.
+    """
+    strongest = np.argmax(np.abs(slope), axis=1)
+    is_scored = fit.data.totals("models")[0] > 0
+    is_alike = dims_without_spread(np.asarray(fit.parameters.ability), is_scored)
+    is_weak = ~(np.abs(values[1]) > error) | np.isnan(values[0]) | np.all(is_alike)
+    return {
+        "negative_slope": np.take_along_axis(slope, strongest[:, None], axis=1)[:, 0] < 0,
+        "weak_slope": is_weak,
+    }
 
 
 def _is_weak(fit: "FitResult", name: str) -> np.ndarray:

@@ -26,7 +26,7 @@ from irtjax.fit.kernel import (
     model_statistics,
     update_posterior,
 )
-from irtjax.fit.model_posteriors import ModelPosteriors
+from irtjax.fit.model_posteriors import ModelPosteriors, at_most_prior
 from irtjax.fit.node_pass import answers
 from irtjax.fit.packed import products, unpack
 from irtjax.fit.populations import PopulationMoments, Populations
@@ -224,13 +224,18 @@ def variational_posteriors(
         core = item_covariance[:, : dims + 1, : dims + 1]
         middle = jnp.einsum("njka,jab,njlb->nkl", inner, core, inner)
         added = spread @ middle @ spread
+        population = jnp.minimum(view.group, populations.mean.shape[0] - 1)
+        prior = jnp.sum(populations.factor**2, axis=2)[population]
         score = normal_expectation(
             lambda logit: response_probability(logit, fixed.asymptotes),
             *logit_moments(fixed, posterior),
             n_nodes,
         )
         found = ModelPosteriors(
-            posterior.mean[:-1].T, spread + added, spread, jnp.mean(score, axis=0)
+            posterior.mean[:-1].T,
+            at_most_prior(spread, added, prior),
+            spread,
+            jnp.mean(score, axis=0),
         )
         return BlockSums(None, None), found
 

@@ -17,7 +17,6 @@ from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.features import Features
 from irtjax.fit.joint_map import joint_priors
 from irtjax.fit.joint_route import joint_parameters
-from irtjax.fit.report import plain_settings
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
@@ -97,12 +96,11 @@ class PsnRoute:
         return fingerprint(self.data, mark)
 
     def notes(self, estimates: PsnEstimates) -> dict[str, Any]:
-        """What the errors are, the priors with their defaults filled in, network and training."""
+        """What the errors are, network and training."""
         curves = np.asarray(estimates.curves, np.float64)
         n_epochs, n_refit = int(estimates.n_epochs), int(estimates.n_refit)
         return {
             "item_errors": "conditional",
-            "priors": plain_settings(self.priors),
             "network": dataclasses.asdict(self.estimator.network),
             "features": self.feature_names,
             "loss_curves": {

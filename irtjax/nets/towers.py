@@ -5,6 +5,7 @@ alike in shape and share no weights; what they put out goes through the one resp
 """
 
 import dataclasses
+import functools
 import itertools
 
 import jax
@@ -39,13 +40,14 @@ class Tower(nnx.Module):
     """Embedding of the id and linear map of the features, then hidden layers with ReLU."""
 
     def __init__(self, shape: TowerShape, rngs: nnx.Rngs) -> None:
+        linear = functools.partial(nnx.Linear, param_dtype=jnp.float32, rngs=rngs)
         if shape.n_features:
-            self.features = nnx.Linear(shape.n_features, shape.embedding, rngs=rngs)
+            self.features = linear(shape.n_features, shape.embedding)
         else:
-            self.bias = nnx.Param(jnp.zeros(shape.embedding))
+            self.bias = nnx.Param(jnp.zeros(shape.embedding, jnp.float32))
         widths = [shape.embedding] + [shape.hidden] * shape.layers
-        self.hidden = nnx.List([nnx.Linear(a, b, rngs=rngs) for a, b in itertools.pairwise(widths)])
-        self.out = nnx.Linear(widths[-1], shape.n_out, rngs=rngs)
+        self.hidden = nnx.List([linear(a, b) for a, b in itertools.pairwise(widths)])
+        self.out = linear(widths[-1], shape.n_out)
 
     def __call__(
         self, row: Float[Array, "batch embedding"], features: Float[Array, "batch features"] | None
@@ -62,8 +64,11 @@ def tower(shape: TowerShape, key: jax.Array, scale: float) -> tuple[dict, Array]
     """A new tower: its weights (dictionaries of arrays), and its table of rows, of this scale."""
     table_key, key = jax.random.split(key)
     weights = nnx.to_pure_dict(nnx.state(Tower(shape, nnx.Rngs(params=key))))
-    table = scale * jax.random.normal(table_key, (shape.n_ids, shape.embedding))
-    return weights, table
+    size = (shape.n_ids, shape.embedding)
+    table = scale * jax.random.normal(table_key, size, jnp.float32)
+    # Drawn in float32, so that it is the same start in float64.
+    dtype = jnp.zeros(()).dtype
+    return jax.tree.map(lambda leaf: leaf.astype(dtype), (weights, table))
 
 
 def run_tower(

@@ -9,10 +9,14 @@ import numpy as np
 from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
 from irtjax.model.spec import ModelSpec
+from irtjax.nets.settings import Network
 from tests.fit.fitting import KINDS, quiet_fit, simulated
 
 # Models outnumber items where the models are integrated out: blocks of 256 models.
 TALL_MODELS, TALL_ITEMS = 240, 12
+
+# Enough steps for 1,700 responses.
+NETWORK = Network(embedding=16, hidden=16, batch_size=64, learning_rate=0.01)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,13 +50,18 @@ def _members() -> dict[str, Member]:
     for family in ("1pl", "2pl", "3pl", "4pl"):
         found[f"joint-{family}"] = Member("joint-map", ModelSpec(family))
     found["joint-2pl-2d"] = Member("joint-map", ModelSpec("2pl", 2))
+    network = (("network", NETWORK),)
+    for family in ("1pl", "2pl", "3pl", "4pl"):
+        found[f"psn-{family}"] = Member("psn", ModelSpec(family), network)
+    found["psn-2pl-2d"] = Member("psn", ModelSpec("2pl", 2), network)
+    found["deep-irt"] = Member("deep-irt", ModelSpec("1pl"), network)
     return found
 
 
 MEMBERS = _members()
 # One family of each way of computing; the others share their programs' structure.
 CORE = ("items-2pl-2d", "items-mixture", "models-2pl", "models-empirical", "joint-2pl")
-CORE += ("models-2pl-2d", "joint-2pl-2d")
+CORE += ("models-2pl-2d", "joint-2pl-2d", "psn-2pl")
 
 
 @functools.cache

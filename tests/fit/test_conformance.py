@@ -87,10 +87,10 @@ def test_it_says_what_it_did(every):
     fit, member = fitted_member(every), MEMBERS[every]
     report = json.loads(json.dumps(fit.report))
     assert report["estimator"] == member.estimator
-    side = {"marginal-items": "items", "marginal-models": "models", "joint-map": "none"}
+    side = {"marginal-items": "items", "marginal-models": "models"}
     objective = {"marginal-items": "elbo", "marginal-models": "marginal", "joint-map": "joint"}
-    assert report["integrated"] == fit.integrated == side[member.estimator]
-    assert report["log_likelihood_is"] == objective[member.estimator]
+    assert report["integrated"] == fit.integrated == side.get(member.estimator, "none")
+    assert report["log_likelihood_is"] == objective.get(member.estimator, "validation")
     assert report["n_steps"] == len(report["trace"]["objective"])
     assert report["n_responses"] == fit.data.n_responses
 
@@ -132,6 +132,12 @@ def test_the_order_of_models_and_items_does_not_matter(core):
     moved = member.fit(_rebuilt(data, data.to_dense(), models, items))
     before = fitted_member(core)
     atol = LOOSE.get(core, SETTLED)
+    if member.estimator == "psn":
+        # Another order is another validation part and other minibatches.
+        gap = everything(moved) - everything(before)[models][:, items]
+        assert np.sqrt(np.mean(gap**2)) < 0.05
+        assert moved.abilities().model_id.tolist() == data.model_ids[models].tolist()
+        return
     np.testing.assert_allclose(everything(moved), everything(before)[models][:, items], atol=atol)
     at_the_end, moved_end = (
         fit.report["trace"]["objective"][-1] for fit in (fitted_member(core), moved)
@@ -386,6 +392,12 @@ def in_float64(tmp_path_factory):
 @pytest.mark.skipif(jax.config.jax_enable_x64, reason="compares float32 with float64")
 def test_float32_is_float64_to_what_the_loop_leaves(core, in_float64):
     atol = LOOSE.get(core, SETTLED)
+    if MEMBERS[core].estimator == "psn":
+        # Hundreds of minibatches drive rounding apart, and the epoch to stop at with it; a step
+        # is compared in tests/nets.
+        gap = everything(fitted_member(core)) - in_float64[core]
+        assert np.sqrt(np.mean(gap**2)) < 0.1
+        return
     np.testing.assert_allclose(everything(fitted_member(core)), in_float64[core], atol=atol)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax.fit.driver import Progress, Status
-from irtjax.fit.report import fit_report
+from irtjax.fit.report import _dim_warnings, fit_report
 from tests.fit.fitting import fitted
 
 
@@ -36,6 +36,12 @@ def test_dims_without_signal_are_one_sentence(slopes, said):
     assert all(text in note for text, note in zip(said, report["warnings"], strict=True))
     flags = [dim["flags"] for dim in report["dimensions"]]
     assert flags == ["no_signal" if slope < 1 else "" for slope in slopes]
+
+
+def test_many_dims_are_listed_in_words():
+    dims = [{"explained_variance": 0.0, "flags": "no_signal"}] * 3
+    (text,) = _dim_warnings(dims)
+    assert text.startswith("dims 1, 2 and 3 explain 0.00%, 0.00% and 0.00% of the items' variance")
 
 
 def test_dims_of_single_models_are_one_sentence():

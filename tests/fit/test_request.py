@@ -113,6 +113,11 @@ def test_the_report_names_the_priors_in_use(data, family, settings, names):
     assert list(request.identity()["priors"]) == names.split()
 
 
+def test_a_finished_report_names_no_others():
+    joint = quiet_fit(TALL, estimator="joint-map", max_steps=5)
+    assert joint.report["priors"] == {"slope": "normal(1, 1)", "intercept": "normal(0, 2)"}
+
+
 def test_every_prior_is_in_use_or_refused():
     reported = make_request(WIDE, ModelSpec("3pl")).identity()["priors"]
     changed = {"guessing": (9.0, 9.0), "mean_weight": 9.0, "covariance_weight": 99.0}

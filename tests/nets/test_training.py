@@ -36,7 +36,7 @@ def problem(request):
 
 def _drawn(blocks, mean, sd):
     """An epoch over all cells, in a frame."""
-    frame = (jnp.asarray([mean], jnp.float32), jnp.asarray([sd], jnp.float32))
+    frame = (jnp.asarray([mean], jnp.zeros(()).dtype), jnp.asarray([sd], jnp.zeros(()).dtype))
     return training.Drawn(blocks.cells.weight, blocks.share[1], frame)
 
 
@@ -51,6 +51,7 @@ def _tower(weights, row):
     return state @ np.asarray(out["kernel"]) + np.asarray(out["bias"])
 
 
+@pytest.mark.oracle
 def test_both_towers_give_what_numpy_gives(problem):
     spec, towers, state, blocks = problem
     ability, items = training.outputs(towers, state.weights, blocks)
@@ -67,6 +68,7 @@ def test_both_towers_give_what_numpy_gives(problem):
         assert np.all(np.asarray(d) > np.asarray(c))
 
 
+@pytest.mark.oracle
 def test_the_loss_is_the_likelihood_and_each_items_share_of_its_prior(problem):
     spec, towers, state, blocks = problem
     n_cells = len(blocks.cells.model) - 1
@@ -95,6 +97,7 @@ def test_the_loss_is_the_likelihood_and_each_items_share_of_its_prior(problem):
     assert float(loss) == pytest.approx(expected - prior[seen].sum() / n_cells, rel=1e-4)
 
 
+@pytest.mark.oracle
 def test_a_step_on_touched_rows_is_the_first_dense_step(problem):
     _, towers, state, blocks = problem
     dense = dataclasses.replace(towers, network=dataclasses.replace(NETWORK, updates="dense"))

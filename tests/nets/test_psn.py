@@ -1,0 +1,90 @@
+"""Fits by networks: they learn, stop, refit, repeat, and survive a learning rate that is too large."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import irtjax
+from irtjax.data.simulate import simulate
+from irtjax.errors import InputError
+from irtjax.model.spec import ModelSpec
+from irtjax.nets.settings import Network
+from tests.fit.conformance import NETWORK, everything
+from tests.fit.fitting import quiet_fit
+
+SPEC = ModelSpec("2pl")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """30 models x 120 items."""
+    return simulate(SPEC, n_models=30, n_items=120, missing=0.1, seed=2)
+
+
+def _fit(data, **settings):
+    return quiet_fit(data, SPEC, estimator="psn", **({"network": NETWORK} | settings))
+
+
+@pytest.fixture(scope="module")
+def fitted(drawn):
+    """A fit with the defaults of the conformance suite."""
+    return _fit(drawn.data)
+
+
+def test_it_finds_the_abilities_and_predicts_better_than_means(drawn, fitted):
+    found = fitted.abilities().dim1_ability
+    assert np.corrcoef(found, drawn.truth.theta[:, 0])[0, 1] > 0.95
+    dense = drawn.data.to_dense()
+    is_seen = dense >= 0
+    p = everything(fitted)
+    loss = -np.mean(np.log(np.where(dense == 1, p, 1 - p))[is_seen])
+    mean = np.broadcast_to(np.nanmean(np.where(is_seen, dense, np.nan), 1)[:, None], p.shape)
+    assert loss < -np.mean(np.log(np.where(dense == 1, mean, 1 - mean))[is_seen]) - 0.05
+
+
+def test_it_stops_after_its_patience_and_refits_for_the_best_number_of_epochs(fitted):
+    curves = fitted.report["loss_curves"]
+    validation = np.array(curves["validation"])
+    best = int(np.argmin(validation)) + 1
+    assert len(validation) <= NETWORK.epochs
+    assert len(validation) in (NETWORK.epochs, best + NETWORK.patience)
+    assert len(curves["refit"]) == best
+    assert len(curves["training"]) == len(validation)
+    # The same start and the same learning rates: the refit learns as the training did.
+    assert curves["refit"][0] == pytest.approx(curves["training"][0], abs=0.1)
+
+
+def test_without_a_refit_the_best_towers_are_kept(drawn):
+    network = dataclasses.replace(NETWORK, refit=False, patience=2)
+    fit = _fit(drawn.data, network=network)
+    assert fit.report["loss_curves"]["refit"] == []
+    assert fit.report["network"]["refit"] is False
+
+
+def test_seeds_reproduce(drawn, fitted):
+    again = _fit(drawn.data)
+    np.testing.assert_array_equal(everything(again), everything(fitted))
+    other = _fit(drawn.data, seed=1)
+    assert np.any(everything(other) != everything(fitted))
+
+
+def test_case_13_a_diverging_learning_rate_keeps_the_last_good_state(drawn):
+    network = dataclasses.replace(NETWORK, learning_rate=1e30)
+    fit = _fit(drawn.data, network=network)
+    assert fit.status == "diverged"
+    assert np.isfinite(everything(fit)).all()
+    assert np.isfinite(fit.item_parameters().intercept).all()
+
+
+def test_deep_irt_is_a_1pl():
+    data = simulate(ModelSpec("1pl"), n_models=12, n_items=40).data
+    with pytest.raises(InputError, match="deep-irt is a 1pl with one dim, not a 2pl"):
+        irtjax.fit(data, SPEC, estimator="deep-irt")
+
+
+def test_a_network_is_for_networks_and_must_be_one(drawn):
+    with pytest.raises(InputError, match="network settings belong to estimator psn or deep-irt"):
+        irtjax.fit(drawn.data, network=Network())
+    with pytest.raises(InputError, match=r"network must be an irtjax\.Network, not a dict"):
+        irtjax.fit(drawn.data, estimator="psn", network={"hidden": 3})
