@@ -34,8 +34,9 @@ def n_parts(data: ResponseMatrix) -> int:
 def _n_parts_of_matrix(matrix: np.ndarray) -> int:
     """Part by part: from the model with most responses to the items it has, to their models, ...
 
-    A model that answered all items is the end of it. A model is looked at until it is reached, and once more for its items. In data with some overlap
-    one item in common reaches all models: two looks at the matrix in all.
+    A model that answered all items is the end of it. Others are looked at until they are reached,
+    and once more for their items. In data with some overlap one item in common reaches all models:
+    two looks at the matrix in all.
     """
     count = np.concatenate(
         [np.count_nonzero(is_seen, axis=1) for is_seen in _seen(matrix, np.arange(len(matrix)))]
