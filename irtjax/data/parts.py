@@ -34,15 +34,17 @@ def n_parts(data: ResponseMatrix) -> int:
 def _n_parts_of_matrix(matrix: np.ndarray) -> int:
     """Part by part: from the model with most responses to the items it has, to their models, ...
 
-    A model is looked at until it is reached, and once more for its items. In data with some overlap
-    one item in common reaches all models: two looks at the matrix in all.
+    A model that answered all items is the end of it. Others are looked at until they are reached,
+    and once more for their items. In data with some overlap one item in common reaches all models:
+    two looks at the matrix in all.
     """
     count = np.concatenate(
         [np.count_nonzero(is_seen, axis=1) for is_seen in _seen(matrix, np.arange(len(matrix)))]
     )
     left = np.flatnonzero(count)
     found = 0
-    while count[left].sum() > _FEW_CELLS:
+    # The first in any case: mostly there is no other.
+    while len(left) and (found == 0 or count[left].sum() > _FEW_CELLS):
         left = _without_part(matrix, left, left[np.argmax(count[left])])
         found += 1
     rest = np.nonzero(matrix[left] >= 0)
@@ -52,6 +54,8 @@ def _n_parts_of_matrix(matrix: np.ndarray) -> int:
 def _without_part(matrix: np.ndarray, left: np.ndarray, first: np.intp) -> np.ndarray:
     """The models (of those left) that are not in the part of the first one."""
     is_reached = left == first
+    if np.all(matrix[first] >= 0):
+        return left[:0]
     new = left[is_reached]
     has_item = np.zeros(matrix.shape[1], bool)
     while len(new) and not is_reached.all():
