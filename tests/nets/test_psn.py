@@ -1,4 +1,4 @@
-"""Fits by networks: they learn, stop, refit, repeat, and survive a learning rate that is too large."""
+"""Fits by networks: they learn, stop, refit, repeat, and survive a learning rate too large."""
 
 import dataclasses
 
