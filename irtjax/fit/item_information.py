@@ -109,6 +109,8 @@ def information_sums(
     grid: Grid,
     model: ItemModel,
     method: Method,
+    *,
+    is_complete: bool = False,
 ) -> tuple[NodePass, InformationSums]:
     """The pass over all models that the method needs, and an E-step's sums with it."""
     is_one_answer = blocks.weight is None and jnp.issubdtype(blocks.response.dtype, jnp.integer)
@@ -130,13 +132,14 @@ def information_sums(
             of_scores = _score_products(view, counted, nodes, tables)
         of_counts = _counts_excess(view, counted, tables) if has_excess else None
         total = (count @ log_likelihood, of_means, of_scores, of_counts)
-        return BlockSums(total, count_block(view, count, posterior)), None
+        counts = count_block(view, count, posterior, is_complete=is_complete)
+        return BlockSums(total, counts), None
 
-    nodes = node_context(items, populations, grid)
+    nodes = node_context(items, populations, grid, is_complete=is_complete)
     context = (nodes, score_tables(model, items, nodes.node))
     sums, _ = scan_blocks(visit, blocks, multiplicity, context, items.slope.dtype)
     log_likelihood, *of_scores = sums.total
-    found = node_sums(log_likelihood, sums.by_group, nodes.node)
+    found = node_sums(log_likelihood, sums.by_group, nodes)
     return found, InformationSums(*of_scores)
 
 

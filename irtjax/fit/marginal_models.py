@@ -125,6 +125,7 @@ class MarginalModels:
         is_jittered: start elsewhere, by the key.
         n_populations: populations of models, each with its own mean and standard deviation.
         acceleration: past steps that Anderson acceleration looks at.
+        is_complete: every cell of the data is one answer: half of the work.
     """
 
     n_nodes: int = 61
@@ -133,6 +134,7 @@ class MarginalModels:
     is_jittered: bool = False
     n_populations: int = 1
     acceleration: int = 5
+    is_complete: bool = False
 
     name = "marginal-models"
     objective_name = "marginal"
@@ -174,7 +176,12 @@ class MarginalModels:
         parameters = from_vector(model, state.start, state.guarded.current, self.moving)
         items, populations = parameters.items, parameters.populations
         found = expected_counts(
-            blocks, state.multiplicity, items, populations, self.grid(state.spec)
+            blocks,
+            state.multiplicity,
+            items,
+            populations,
+            self.grid(state.spec),
+            is_complete=self.is_complete,
         )
         objective = found.log_likelihood + jnp.sum(log_prior(model, items))
         plain = self._improved(model, parameters, found, state.is_loading)
@@ -224,7 +231,14 @@ class MarginalModels:
         parameters, model = self.parameters(state), state.model
         items, populations = parameters.items, parameters.populations
         found, sums = information_sums(
-            blocks, state.multiplicity, items, populations, self.grid(state.spec), model, method
+            blocks,
+            state.multiplicity,
+            items,
+            populations,
+            self.grid(state.spec),
+            model,
+            method,
+            is_complete=self.is_complete,
         )
         return parameters, found, sums, second_part(model, items, found.counts)
 
@@ -243,6 +257,7 @@ class MarginalModels:
             parameters.populations,
             self.grid(state.spec),
             state.model,
+            is_complete=self.is_complete,
         )
 
     def _improved(

@@ -38,6 +38,8 @@ def model_posteriors(
     populations: Populations,
     grid: Grid,
     model: ItemModel,
+    *,
+    is_complete: bool = False,
 ) -> ModelPosteriors:
     """The pass over all models.
 
@@ -63,7 +65,7 @@ def model_posteriors(
         total = at_most_prior(spread, added, _prior_variance(view, nodes))
         return BlockSums(None, None), ModelPosteriors(mean, total, spread, score)
 
-    nodes = node_context(items, populations, grid)
+    nodes = node_context(items, populations, grid, is_complete=is_complete)
     scale = jnp.sum(populations.factor**2, axis=2)
     tables = score_tables(model, items, nodes.node)
     context = (nodes, tables, item_covariance, scale * (grid.distance**2 / 12))

@@ -85,8 +85,13 @@ class ModelsRoute:
             n_nodes = settings.nodes or _ADAPTIVE_NODES[dims]
             return AdaptiveModels(n_nodes, self.is_correlated, n_populations=n_populations)
         n_nodes = settings.nodes or default_nodes(dims)
+        n_cells = self.data.n_models * self.data.n_items
         return MarginalModels(
-            n_nodes, is_empirical, self.is_correlated, n_populations=n_populations
+            n_nodes,
+            is_empirical,
+            self.is_correlated,
+            n_populations=n_populations,
+            is_complete=self.data.n_responses == n_cells and not self.data.is_weighted,
         )
 
     def lay_out(self, mesh: Mesh) -> Blocks:

@@ -11,7 +11,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
 from irtjax.fit.item_step import ExpectedCounts, ItemParameters, node_probabilities
 from irtjax.fit.populations import Grid, Populations
-from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.pytree import pytree_dataclass, static_field
 
 __all__ = [
     "NodeContext",
@@ -32,13 +32,15 @@ class NodeContext:
     """What a pass holds fixed: every item's curve at every node, by population.
 
     `table` has the rows that `answer_rows` multiplies: `log P` and `log(1 - P)` of every item, and
-    the nodes' log-weights.
+    the nodes' log-weights. Where every cell is one answer (`is_complete`) a wrong one is what is
+    not right, and half of the rows do: `log P - log(1 - P)`, and the rest in one row.
     """
 
     table: Float[Array, "populations rows nodes"]
     log_weight: Float[Array, "populations nodes"]
     node: Float[Array, "populations nodes dims"]
     mean_p: Float[Array, "populations nodes"]
+    is_complete: bool = static_field(default=False)
 
 
 @pytree_dataclass
@@ -53,17 +55,25 @@ class NodePass:
     counts: ExpectedCounts
 
 
-def node_context(items: ItemParameters, populations: Populations, grid: Grid) -> NodeContext:
+def node_context(
+    items: ItemParameters, populations: Populations, grid: Grid, *, is_complete: bool = False
+) -> NodeContext:
     """Tables of the curves at the nodes: computed once a pass, not once a block."""
     node = populations.nodes(grid)
     # Population by population, as the scores are: what is the same is then computed once.
     curves = [node_probabilities(items, at) for at in node]
     table = [
-        jnp.concatenate([jnp.log(p), jnp.log(not_p), log_weight[None]])
+        _table(jnp.log(p), jnp.log(not_p), log_weight, is_complete)
         for (p, not_p), log_weight in zip(curves, populations.log_weight, strict=True)
     ]
     mean_p = jnp.stack([jnp.mean(p, axis=0) for p, _ in curves])
-    return NodeContext(jnp.stack(table), populations.log_weight, node, mean_p)
+    return NodeContext(jnp.stack(table), populations.log_weight, node, mean_p, is_complete)
+
+
+def _table(log_p: Array, log_not_p: Array, log_weight: Array, is_complete: bool) -> Array:
+    if not is_complete:
+        return jnp.concatenate([log_p, log_not_p, log_weight[None]])
+    return jnp.concatenate([log_p - log_not_p, (jnp.sum(log_not_p, axis=0) + log_weight)[None]])
 
 
 def answers(view: BlockView) -> tuple[Float[Array, "items models"], Float[Array, "items models"]]:
@@ -72,17 +82,22 @@ def answers(view: BlockView) -> tuple[Float[Array, "items models"], Float[Array,
     return right, view.data.weight - right
 
 
-def answer_rows(view: BlockView) -> Float[Array, "rows models"]:
-    """Right answers to every item, wrong ones, and a row of 1: one product instead of three."""
+def answer_rows(view: BlockView, *, is_complete: bool) -> Float[Array, "rows models"]:
+    """Right answers to every item, wrong ones, and a row of 1: one product instead of three.
+
+    Where every cell is one answer, without the wrong ones.
+    """
     right, wrong = answers(view)
-    return jnp.concatenate([right, wrong, jnp.ones_like(right[:1])])
+    rows = [right] if is_complete else [right, wrong]
+    return jnp.concatenate([*rows, jnp.ones_like(right[:1])])
 
 
 def node_posterior(
     view: BlockView, context: NodeContext
 ) -> tuple[Float[Array, "models nodes"], Float[Array, " models"]]:
     """Posterior weights of each model at the nodes of its population, and its log-likelihood."""
-    each = jnp.einsum("rn,srq->snq", answer_rows(view), of_slots(view, context.table))
+    rows = answer_rows(view, is_complete=context.is_complete)
+    each = jnp.einsum("rn,srq->snq", rows, of_slots(view, context.table))
     joint = jnp.sum(each * view.in_slot[..., None], axis=0)
     top = jnp.max(joint, axis=1)
     weight = jnp.exp(joint - top[:, None])
@@ -103,6 +118,8 @@ def expected_counts(
     items: ItemParameters,
     populations: Populations,
     grid: Grid,
+    *,
+    is_complete: bool = False,
 ) -> NodePass:
     """The E-step: log-likelihood, masses and expected counts at the current parameters.
 
@@ -112,34 +129,45 @@ def expected_counts(
         items: current items.
         populations: current distributions of ability.
         grid: their nodes.
+        is_complete: every cell (but those of padding) is one answer.
     """
 
     def visit(
         view: BlockView, count: Float[Array, " models"], context: NodeContext
     ) -> tuple[BlockSums, None]:
         posterior, log_likelihood = node_posterior(view, context)
-        return BlockSums(count @ log_likelihood, count_block(view, count, posterior)), None
+        counts = count_block(view, count, posterior, is_complete=is_complete)
+        return BlockSums(count @ log_likelihood, counts), None
 
-    context = node_context(items, populations, grid)
+    context = node_context(items, populations, grid, is_complete=is_complete)
     sums, _ = scan_blocks(visit, blocks, multiplicity, context, items.slope.dtype)
-    return node_sums(sums.total, sums.by_group, context.node)
+    return node_sums(sums.total, sums.by_group, context)
 
 
 def count_block(
-    view: BlockView, count: Float[Array, " models"], posterior: Float[Array, "models nodes"]
+    view: BlockView,
+    count: Float[Array, " models"],
+    posterior: Float[Array, "models nodes"],
+    *,
+    is_complete: bool,
 ) -> Float[Array, "slots rows nodes"]:
     """A block's expected right and wrong answers and models at the nodes, by slot."""
     in_slot = view.in_slot[..., None] * (posterior * count[:, None])
-    return jnp.einsum("rn,snq->srq", answer_rows(view), in_slot)
+    return jnp.einsum("rn,snq->srq", answer_rows(view, is_complete=is_complete), in_slot)
 
 
 def node_sums(
     log_likelihood: Float[Array, ""],
     by_group: Float[Array, "populations rows nodes"],
-    node: Float[Array, "populations nodes dims"],
+    context: NodeContext,
 ) -> NodePass:
     """The sums of all blocks, with the nodes of all populations side by side."""
-    side_by_side = by_group[:, :-1].transpose(1, 0, 2).reshape(by_group.shape[1] - 1, -1)
+    answered, mass = by_group[:, :-1], by_group[:, -1]
+    if context.is_complete:
+        wrong = jnp.maximum(mass[:, None] - answered, 0)
+        answered = jnp.concatenate([answered, wrong], axis=1)
+    side_by_side = answered.transpose(1, 0, 2).reshape(answered.shape[1], -1)
     right, wrong = jnp.split(side_by_side, 2)
+    node = context.node
     counts = ExpectedCounts(node.reshape(-1, node.shape[-1]), right, wrong)
-    return NodePass(log_likelihood, by_group[:, -1], counts)
+    return NodePass(log_likelihood, mass, counts)

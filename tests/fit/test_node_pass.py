@@ -1,5 +1,7 @@
 """The E-step on fixed nodes against NumPy: log-likelihood, masses and expected counts."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,31 @@ def test_a_pattern_counts_as_often_as_models_have_it():
         placed.populations,
     )
     close(found.log_likelihood, whole, kind="reduction")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind[0]}-{kind[1]}d")
+def test_where_every_cell_is_one_answer_half_of_the_rows_do(kind):
+    family, dims = kind
+    rng = np.random.default_rng(5)
+    problem = reference.random_problem(rng, family, dims=dims)
+    # Fractions as well: what is not right is wrong.
+    response = rng.integers(0, 3, problem.response.shape) / 2
+    problem = dataclasses.replace(problem, response=response, weight=np.ones_like(response))
+    placed = PlacedModels(problem, N_NODES[dims])
+
+    def found(is_complete):
+        return placed.run(
+            lambda blocks, count, items, populations: expected_counts(
+                blocks, count, items, populations, placed.grid, is_complete=is_complete
+            ),
+            placed.items,
+            placed.populations,
+        )
+
+    half, whole = found(True), found(False)
+    close(half.log_likelihood, whole.log_likelihood, kind="reduction")
+    close(half.mass, whole.mass, kind="solve", scale=10)
+    close(half.counts.right, whole.counts.right, kind="solve", scale=10)
+    close(half.counts.wrong, whole.counts.wrong, kind="solve", scale=10)
+    assert np.all(np.asarray(half.counts.wrong) >= 0)
