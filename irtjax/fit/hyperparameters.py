@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
@@ -23,6 +24,13 @@ __all__ = [
 
 # Of slopes that an item may not have: small beside any slope, and no rounding beside a logit's.
 _PINNED_VARIANCE = 1e-6
+# Items' worth of these variances of slopes and intercepts in every distribution, over all groups
+# together (inverse-Wishart). Without, the distribution of a few items shrinks to a point, and their
+# posteriors with it: 95% intervals of slopes covered .47 with 20 models and 15 items, now .75, and
+# .71 with 40 and 30, now .83. With a slope's variance of 1 they cover .85 and .88, but 40 items of
+# pure noise have slopes.
+_LEAST_KNOWN = 2.0
+_SLOPE_VARIANCE, _INTERCEPT_VARIANCE = 0.25, 1.0
 # Feasibility exceeds guessing by at least this share of what guessing leaves.
 _SMALLEST_RANGE = 0.01
 
@@ -78,8 +86,9 @@ def update_distribution(
     """Posterior moments of each group and component, shrunk to those pooled over groups.
 
     The mean takes `mean_weight` items' worth of the pooled mean, the covariance
-    `covariance_weight` items' worth of the pooled within-group covariance (inverse-Wishart). Where
-    a group's items may not load on a dim (`is_loading` 0), their slopes stay at 0.
+    `covariance_weight` items' worth of the pooled within-group covariance (inverse-Wishart), which
+    has two items' worth of fixed variances. Where a group's items may not load on a dim
+    (`is_loading` 0), their slopes stay at 0.
     """
     free = jnp.array(is_free)
     loading = jnp.ones(current.mean.shape[::2], current.mean.dtype)
@@ -147,9 +156,12 @@ def _update_normal(
         - crossed.transpose(0, 2, 1)
         + count[..., None] * shift[:, :, None] * shift[:, None]
     )
-    pooled = jnp.sum(within, axis=0) / total_of_pairs
+    known = _LEAST_KNOWN / len(mean) * both
+    variance = np.array([_SLOPE_VARIANCE] * (size - 1) + [_INTERCEPT_VARIANCE])
+    within = within + known * jnp.asarray(np.diag(variance), within.dtype)
+    pooled = jnp.sum(within, axis=0) / (total_of_pairs + jnp.sum(known, axis=0))
     weight = priors.covariance_weight
-    covariance = (within + weight * pooled) / (count[..., None] + weight)
+    covariance = (within + weight * pooled) / (count[..., None] + known + weight)
     covariance = _shrink_eigenvalues(covariance, priors.trace_penalty)
     covariance = covariance + priors.covariance_floor * jnp.eye(size, dtype=covariance.dtype)
     covariance = jnp.where(free[:, None] & free[None], covariance, jnp.zeros_like(covariance))

@@ -10,7 +10,7 @@ from irtjax.checks import counted
 from irtjax.data.blocks import Blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.estimator import Estimator
-from irtjax.fit.items_route import ItemsRoute
+from irtjax.fit.items_route import FEWEST_ITEMS, ItemsRoute
 from irtjax.fit.joint_route import JointRoute
 from irtjax.fit.models_route import MOST_ANSWERS, ModelsRoute, most_responses
 from irtjax.fit.registry import registered_route
@@ -88,6 +88,8 @@ def _automatic(data: ResponseMatrix, spec: ModelSpec, settings: FitSettings) -> 
     is_small = data.n_models * data.n_items <= _MOST_CELLS
     # By cells, not answers: counts have adaptive nodes, and cost no more.
     fits_nodes = is_small and most_responses(data) <= MOST_ANSWERS[1]
+    if data.n_items < FEWEST_ITEMS:
+        return "marginal-models", f"{shape}, too few to have a distribution; {models}"
     if fits_nodes and data.n_models > data.n_items:
         return "marginal-models", f"{shape}, {models}"
     if fits_nodes and spec.has_asymptotes and data.n_models >= _MANY_MODELS:

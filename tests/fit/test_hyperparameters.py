@@ -37,7 +37,8 @@ def test_precisions_are_inverses_over_the_free_coordinates(is_free):
 
 @pytest.mark.parametrize("penalty", [0.0, 0.005, 1.0])
 def test_the_variance_of_one_group_maximises_the_penalised_likelihood(penalty):
-    # One group, one coordinate: -n/2 (log S + C / S + penalty S), C the mean of the squares.
+    # One group, one coordinate: -n/2 (log S + C / S + penalty S), C the mean of the squares, of
+    # which two items' worth are 1.
     count, squares = 50.0, 90.0
     moments = GroupMoments(
         jnp.full((1, 1), count), jnp.zeros((1, 1, 1)), jnp.full((1, 1, 1), squares), None
@@ -46,7 +47,9 @@ def test_the_variance_of_one_group_maximises_the_penalised_likelihood(penalty):
     priors = Priors(trace_penalty=penalty, covariance_floor=0.0)
     renewed = update_distribution(start, moments, priors, (True,))
     best = minimize_scalar(
-        lambda s: np.log(s) + squares / count / s + penalty * s, bounds=(0.01, 10), method="bounded"
+        lambda s: np.log(s) + (squares + 2) / (count + 2) / s + penalty * s,
+        bounds=(0.01, 10),
+        method="bounded",
     )
     assert float(renewed.covariance[0, 0, 0, 0]) == pytest.approx(best.x, abs=1e-4)
 
@@ -74,6 +77,20 @@ def test_small_groups_are_shrunk_to_the_pooled_distribution():
     np.testing.assert_allclose(mean[2], pooled, rtol=1e-5)
     np.testing.assert_allclose(covariance[2], covariance[0], rtol=0.05)
     assert np.all(np.linalg.eigvalsh(covariance) > 0)
+
+
+def test_one_item_does_not_make_a_distribution_that_is_a_point():
+    start = ItemDistribution(jnp.zeros((1, 1, 2)), jnp.eye(2)[None, None], jnp.zeros((1, 1)))
+    # An item whose posterior is as good as known.
+    known = GroupMoments(
+        jnp.ones((1, 1)),
+        jnp.asarray([[[0.5, -1.0]]]),
+        jnp.asarray([[[0.25, -0.5, 1.0]]]) + 1e-6,
+        None,
+    )
+    renewed = update_distribution(start, known, Priors(trace_penalty=0.0), (True, True))
+    np.testing.assert_allclose(renewed.mean[0, 0], [0.5, -1.0], rtol=1e-5)
+    np.testing.assert_allclose(renewed.covariance[0, 0], 2 / 3 * np.diag([0.25, 1.0]), atol=2e-3)
 
 
 def test_no_items_at_all_leave_something_finite():

@@ -153,9 +153,12 @@ def _renewed_distribution(problem, expected, priors):
             within.append(
                 expected.squares[g, c] - np.outer(d, s) - np.outer(s, d) + n * np.outer(s, s)
             )
-        pooled = sum(within) / total
+        # Two items' worth of fixed variances, in equal parts.
+        fixed = np.diag([0.25] * (size - 1) + [1.0])
+        within = [each + 2 / n_groups * fixed for each in within]
+        pooled = sum(within) / (total + 2)
         for g in range(n_groups):
-            n, w = expected.count[g, c], priors.covariance_weight
+            n, w = expected.count[g, c] + 2 / n_groups, priors.covariance_weight
             raw = (within[g] + w * pooled) / (n + w)
             value, vector = np.linalg.eigh(raw)
             # The root of `penalty l^2 + l = value`.
