@@ -13,8 +13,10 @@ from tests.fit.conformance import MEMBERS, Member
 from tests.fit.fitting import quiet_fit
 
 # Every member of the conformance suite, and the ways of `marginal-items` and `marginal-models` that
-# are not among them.
-EVERY = MEMBERS | {
+# are not among them. Not the networks: each id has random rows of its own to start from, and which
+# of its responses validate is drawn.
+NETWORKS = ("psn", "deep-irt")
+EVERY = {name: one for name, one in MEMBERS.items() if one.estimator not in NETWORKS} | {
     "items-empirical": Member(
         "marginal-items", ModelSpec("2pl"), (("item_distribution", "empirical"),)
     ),
@@ -66,7 +68,7 @@ def test_nothing_tells_models_apart_that_all_answered_alike(member, kind):
     assert member.estimator == "marginal-models" or np.abs(ability).max() < EQUAL
     assert items["flags"].str.contains("weak_slope").all()
     assert "no_signal" in fit.report["dimensions"][0]["flags"]
-    assert any("dim 1" in each for each in fit.report["warnings"])
+    assert any("dim 1" in each or "dims 1" in each for each in fit.report["warnings"])
     for table in (items, models):
         known = table.select_dtypes("number").filter(regex="^(?!difficulty|.*clustered)")
         assert np.isfinite(known.to_numpy()).all()

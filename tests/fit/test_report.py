@@ -40,8 +40,11 @@ def test_dims_without_signal_are_one_sentence(slopes, said):
 
 def test_many_dims_are_listed_in_words():
     dims = [{"explained_variance": 0.0, "flags": "no_signal"}] * 3
-    (text,) = _dim_warnings(dims)
+    (text,) = _dim_warnings(dims, [])
     assert text.startswith("dims 1, 2 and 3 explain 0.00%, 0.00% and 0.00% of the items' variance")
+    alike, weak = _dim_warnings(dims, [0, 2])
+    assert alike.startswith("all models have the same ability in dims 1 and 3: the data")
+    assert weak.startswith("dim 2 explains 0.00% of the items' variance")
 
 
 def test_dims_of_single_models_are_one_sentence():
