@@ -3,8 +3,11 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.item_support import check_items
 from irtjax.fit.items_route import cluster_column
 from irtjax.fit.loadings import make_loadings, spec_with
 from irtjax.fit.report import clustered_note, plain_settings
@@ -110,4 +113,6 @@ def make_request(
     elif general:
         raise InputError("a general factor needs loadings; give the column or file of the others")
     check_responses(data, spec, is_confirmatory=mask is not None)
-    return Request(data, spec, chosen, *choose_route(data, spec, priors, chosen))
+    found = choose_route(data, spec, priors, chosen)
+    check_items(int(np.count_nonzero(data.totals("items")[0])), spec, chosen)
+    return Request(data, spec, chosen, *found)
