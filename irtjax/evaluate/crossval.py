@@ -20,6 +20,7 @@ from irtjax.evaluate.fold_scores import Scores
 from irtjax.evaluate.folds import Folds, check_folds, make_folds
 from irtjax.evaluate.heldout import benchmark_of_items
 from irtjax.fit.arguments import check_components, checked_priors, checked_settings
+from irtjax.fit.item_support import check_items
 from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.settings import FitSettings
 from irtjax.fit.validation import check_responses
@@ -144,6 +145,7 @@ def cross_validate(
     check_components(settings)
     _check_can_place(settings, over)
     _check_data(data, chosen, folds, over, family)
+    _check_items(data, [ModelSpec(family, each) for each in chosen], folds, over, settings)
     codes = None if group is None else data.groups(group)[0]
     benchmarks = benchmark_of_items(data, group)
     dealt = make_folds(data, over, folds, seed)
@@ -208,6 +210,16 @@ def _check_data(
             f"{max(dims)} dims need more than {max(dims)} models; with {folds} folds over models "
             f"{n_left} of {data.n_models} are left in a fold; use fewer dims or more folds"
         )
+
+
+def _check_items(
+    data: ResponseMatrix, specs: Sequence[ModelSpec], folds: int, over: str, settings: FitSettings
+) -> None:
+    n_items, where = int(np.count_nonzero(data.totals("items")[0])), ""
+    if over == "items":
+        n_items, where = n_items - -(-n_items // folds), " left in a fold"
+    for spec in specs:
+        check_items(n_items, spec, settings, where)
 
 
 def _asked(specs: Sequence[ModelSpec], settings: FitSettings) -> dict[str, Any]:

@@ -3,10 +3,13 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.arguments import check_components, checked_priors, checked_settings
 from irtjax.fit.features import Features, Side, make_features
+from irtjax.fit.item_support import check_items
 from irtjax.fit.items_route import cluster_column
 from irtjax.fit.loadings import make_loadings, spec_with
 from irtjax.fit.report import clustered_note, described_groups, plain_settings
@@ -151,6 +154,7 @@ def make_request(
         raise InputError("a general factor needs loadings; give the column or file of the others")
     check_responses(data, spec, is_confirmatory=mask is not None)
     route, reason = choose_route(data, spec, priors, chosen)
+    check_items(int(np.count_nonzero(data.totals("items")[0])), spec, chosen)
     if correlated:
         _check_can_correlate(spec, route, reason)
     check_priors(priors, route.integrated, spec, chosen, route.estimator.name)
