@@ -39,6 +39,7 @@ from irtjax.fit.grid_pass import (
     grid_tables,
     node_logits,
 )
+from irtjax.fit.grid_refine import refined_items
 from irtjax.fit.guarded import Guarded, advance_guarded, start_guarded
 from irtjax.fit.hyperparameters import (
     asymptotes_log_prior,
@@ -47,6 +48,7 @@ from irtjax.fit.hyperparameters import (
 )
 from irtjax.fit.item_grid import ItemGrid, grid_moments, update_weights, weights_log_prior
 from irtjax.fit.item_pass import ItemPosteriors, pass_context
+from irtjax.fit.item_spread import item_spreads
 from irtjax.fit.items_estimates import Estimates, canonical_turn, item_slopes
 from irtjax.fit.models_step import (
     ability_covariances,
@@ -125,7 +127,7 @@ class GridItems:
         n_groups = blocks.n_groups if self.has_effects else 1
         effect = jnp.zeros((blocks.n_models, n_groups), dtype) if n_groups > 1 else None
         size = spec.dims + 1
-        weight = jnp.asarray(self.grid(spec).log_weight, dtype)
+        weight = self._start_weight(spec, dtype)
         start = GridParameters(
             ability,
             effect,
@@ -158,7 +160,8 @@ class GridItems:
             state.priors,
         )
         objective += asymptotes_log_prior(now.asymptotes, state.priors)
-        objective += weights_log_prior(now.log_weight, state.priors)
+        start = self._start_weight(state.spec, now.log_weight.dtype)
+        objective += weights_log_prior(now.log_weight, start, state.priors)
         plain, spread = self._improved(state, now, found, sums)
         vector = grid_vector(plain)[0]
         guarded, fell = advance_guarded(state.guarded, objective, vector, _RELATIVE_DROP)
@@ -208,23 +211,30 @@ class GridItems:
         found, spec = self.parameters(state), state.spec
         items = self._posteriors(blocks, state, change)
         frame = change.after(found.frame)
-        distribution = grid_moments(self.grid(spec), frame, found.log_weight, state.priors)
-        known = pass_context(
+        grid = self.grid(spec)
+        distribution = grid_moments(grid, frame, found.log_weight, state.priors)
+        context = pass_context(
             ability,
             effect,
             distribution,
             found.asymptotes,
             free_coordinates(spec),
             self.n_nodes,
+            change.apply_to_covariance(state.spread.ability),
+            state.spread.effect,
         )
+        scaled = frame.matrix * jnp.asarray(grid.distance, ability.dtype)
+        items, left_open = refined_items(blocks, items, context, distribution, scaled @ scaled.T)
+        known = dataclasses.replace(context, spread=None, effect_spread=None)
         total, groups = uncertainty_sums(blocks, items, known)
         asymptotes, errors = found.asymptotes, None
         if asymptotes is not None:
             of_groups = groups if self.has_effects else pooled(groups)
             errors = asymptote_errors(of_groups, asymptotes, state.priors)
+        of_abilities = ability_errors(total, groups, effect, found.effect_variance)
         return Estimates(
             ability,
-            ability_errors(total, groups, effect, found.effect_variance),
+            of_abilities,
             effect,
             found.effect_variance,
             expected_scores(blocks, items, known),
@@ -232,7 +242,11 @@ class GridItems:
             distribution,
             asymptotes,
             errors,
+            left_open + item_spreads(blocks, items, known, of_abilities.covariance),
         )
+
+    def _start_weight(self, spec: ModelSpec, dtype: jnp.dtype) -> Float[Array, " nodes"]:
+        return jnp.asarray(self.grid(spec).log_weight, dtype)
 
     def _tables(
         self, spec: ModelSpec, parameters: GridParameters, spread: ModelSpread
@@ -274,7 +288,8 @@ class GridItems:
         unit = jnp.eye(covariance.shape[1], dtype=covariance.dtype)
         covariance = change.apply_to_covariance(covariance)
         covariance = jnp.where(is_scored[:, None, None], covariance, unit)
-        weight = update_weights(now.log_weight, found.mass, priors)
+        start = self._start_weight(state.spec, now.log_weight.dtype)
+        weight = update_weights(now.log_weight, found.mass, start, priors)
         frame = change.after(now.frame)
         new = GridParameters(ability, effect, variance, frame, weight, asymptotes)
         return new, ModelSpread(covariance, spread)

@@ -17,7 +17,7 @@ from irtjax.fit.item_grid import ItemGrid
 from irtjax.fit.item_pass import ItemPosteriors
 from irtjax.fit.kernel import EffectStatistics, ModelStatistics
 from irtjax.fit.node_pass import answers
-from irtjax.fit.packed import pair_index, products, quadratic
+from irtjax.fit.packed import pair_index, quadratic
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.quadrature import normal_expectation
 from irtjax.model.response import Asymptotes, cell_derivatives, log_probabilities
@@ -188,8 +188,16 @@ def grid_posteriors(blocks: Blocks, tables: GridTables, grid: ItemGrid) -> ItemP
         within = posterior / jnp.maximum(share, jnp.finfo(share.dtype).tiny)[:, None]
         place = jnp.asarray(base[:, 0, :-1], share.dtype)
         slope = jnp.einsum("jsl,sk->lkj", within, place)
-        spread = jnp.einsum("jsl,sp->lpj", within, products(place))
-        spread = spread - slope[:, rows] * slope[:, columns]
+        # About the mean: `E[a a'] - E[a] E[a]'` is negative in its rounding at a single node.
+        away = place.T[:, :, None, None] - slope.transpose(1, 0, 2)[:, None]
+        weighted = within.transpose(1, 2, 0)
+        spread = jnp.stack(
+            [
+                jnp.sum(weighted * away[a] * away[b], axis=0)
+                for a, b in zip(rows, columns, strict=True)
+            ],
+            axis=1,
+        )
         intercept = jnp.asarray(base[0, :, -1], share.dtype)[:, None, None]
         intercept = jnp.broadcast_to(intercept, (n_levels, 1, slope.shape[-1]))
         covariance = jnp.zeros((n_levels, n_pairs, slope.shape[-1]), share.dtype)

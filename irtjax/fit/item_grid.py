@@ -24,8 +24,11 @@ _START_SLOPE = (0.5, 1.0)
 _START_INTERCEPT = (0.0, 2.5)
 # A pass works on items x nodes numbers; past this a block of the fewest items leaves the cache.
 _MOST_NODES = 20_000
-# Added to the mass of every node, as a share of an item: a weight of 0 could never come back.
-_LEAST_MASS = 1e-6
+# Items' worth of the starting weights, over all groups together. Without, a few items have a
+# distribution of a few points, and each is known to be at one: with 20 models and 300 items 95%
+# intervals of intercepts covered .86, now .93, and estimates are nearer the truth (RMSE .65, .59).
+# W1's log-loss stays (.3925 at one dim, .3815 at three).
+_START_MASS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +78,13 @@ class ItemGrid:
         return np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, self.dims + 1)
 
     @property
+    def distance(self) -> np.ndarray:
+        """Between neighbouring nodes, by coordinate; 0 for a common slope."""
+        slope = 0.0 if self.has_common_slope else (_SLOPES[1] - _SLOPES[0]) / (self.n_slopes - 1)
+        intercept = (_INTERCEPTS[1] - _INTERCEPTS[0]) / (self.n_intercepts - 1)
+        return np.array([slope] * self.dims + [intercept])
+
+    @property
     def log_weight(self) -> np.ndarray:
         """Weights to start from: a wide normal, float64."""
         slopes, intercept = self.node[:, :-1], self.node[:, -1]
@@ -89,29 +99,40 @@ def default_slopes(dims: int) -> int:
 
 
 def update_weights(
-    log_weight: Float[Array, "groups nodes"], mass: Float[Array, "groups nodes"], priors: Priors
+    log_weight: Float[Array, "groups nodes"],
+    mass: Float[Array, "groups nodes"],
+    start: Float[Array, " nodes"],
+    priors: Priors,
 ) -> Float[Array, "groups nodes"]:
     """Log-weights: each group's mean posterior, shrunk to what the groups have in common.
 
     With v the common weights and k items' worth of them, `w_g = (mass_g + k v) / (n_g + k)` raises
     `log-likelihood - k sum_g KL(v || w_g)`, and so does the v that is nearest to all groups: their
     normalised geometric mean. (The mean of all posteriors in its place is best for no objective:
-    the bound then fell by 1.5 at 240 items in 4 groups, and no fit converged.)
+    the bound then fell by 1.5 at 240 items in 4 groups, and no fit converged.) Ten items' worth of
+    the weights to start from are added to the masses.
 
     Args:
         log_weight: current log-weights.
         mass: expected number of the group's items at each node.
+        start: log-weights to start from.
         priors: `share_weight` is k.
     """
     common = jax.nn.softmax(jnp.mean(log_weight, axis=0))
-    mass = mass + priors.share_weight * common + _LEAST_MASS
+    mass = mass + priors.share_weight * common + _START_MASS / len(mass) * jnp.exp(start)
     return jnp.log(mass) - jnp.log(jnp.sum(mass, axis=1, keepdims=True))
 
 
-def weights_log_prior(log_weight: Float[Array, "groups nodes"], priors: Priors) -> Float[Array, ""]:
-    """`-k sum_g KL(v || w_g)` at the common weights v that are nearest to all groups."""
+def weights_log_prior(
+    log_weight: Float[Array, "groups nodes"], start: Float[Array, " nodes"], priors: Priors
+) -> Float[Array, ""]:
+    """`-k sum_g KL(v || w_g)` at the common weights v that are nearest to all groups.
+
+    And `sum log w` over the items' worth of the weights to start from.
+    """
     n_groups = log_weight.shape[0]
-    return priors.share_weight * n_groups * jax.nn.logsumexp(jnp.mean(log_weight, axis=0))
+    common = priors.share_weight * n_groups * jax.nn.logsumexp(jnp.mean(log_weight, axis=0))
+    return common + _START_MASS / n_groups * jnp.sum(jnp.exp(start) * log_weight)
 
 
 def grid_moments(

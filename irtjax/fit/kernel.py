@@ -50,6 +50,7 @@ __all__ = [
     "expected_cells",
     "logit_moments",
     "model_statistics",
+    "pinned",
     "update_posterior",
 ]
 
@@ -204,15 +205,15 @@ def update_posterior(
         outer = gathered_sum(outer, _spread(fixed))
     curvature = sum_over_models(index, outer, cells.negative_second)
     inverse, _, is_positive = positive_definite_inverse(
-        _pinned(prior.precision + curvature, prior.is_free), size
+        pinned(prior.precision + curvature, prior.is_free), size
     )
     if fixed.asymptotes is not None:
         curvature = sum_over_models(index, outer, jnp.maximum(cells.negative_second, 0))
         fallback, _, _ = positive_definite_inverse(
-            _pinned(prior.precision + curvature, prior.is_free), size
+            pinned(prior.precision + curvature, prior.is_free), size
         )
         inverse = jnp.where(is_positive, inverse, fallback)
-    covariance = _pinned(inverse, prior.is_free, diagonal=0.0)
+    covariance = pinned(inverse, prior.is_free, diagonal=0.0)
     pull = _times(prior.precision, posterior.mean - prior.mean, size)
     gradient = sum_over_models(index, design, cells.first)
     if fixed.spread is not None:
@@ -292,7 +293,7 @@ def _divergence(prior: ItemPrior, posterior: Posterior) -> Float[Array, " items"
     rows, columns = pair_index(size)
     twice = np.where(rows == columns, 1.0, 2.0).astype(prior.mean.dtype)[:, None]
     _, log_determinant, _ = positive_definite_inverse(
-        _pinned(posterior.covariance, prior.is_free), size
+        pinned(posterior.covariance, prior.is_free), size
     )
     trace = jnp.sum(twice * prior.precision * posterior.covariance, axis=0)
     away = posterior.mean - prior.mean
@@ -307,7 +308,7 @@ def _times(
     return jnp.sum(unpack(packed, size) * vector[None], axis=1)
 
 
-def _pinned(
+def pinned(
     packed: Float[Array, "pairs items"], is_free: tuple[bool, ...], diagonal: float = 1.0
 ) -> Float[Array, "pairs items"]:
     """Take pinned coordinates out: 0 beside the diagonal, `diagonal` on it."""

@@ -73,20 +73,24 @@ def test_weights_maximise_what_they_say():
     priors, mass = Priors(share_weight=7.0), rng.gamma(0.5, 10, (3, 20))
     mass[2] = 0
     log_weight = jnp.log(jnp.asarray(rng.dirichlet(np.ones(20), 3)))
+    first = rng.dirichlet(np.ones(20))
+    start = jnp.log(jnp.asarray(first))
 
     def objective(log_weight):
-        return float(np.sum(mass * log_weight) + weights_log_prior(jnp.asarray(log_weight), priors))
+        prior = weights_log_prior(jnp.asarray(log_weight), start, priors)
+        return float(np.sum(mass * log_weight) + prior)
 
     values = [objective(np.asarray(log_weight))]
     for _ in range(200):
-        log_weight = update_weights(log_weight, jnp.asarray(mass), priors)
+        log_weight = update_weights(log_weight, jnp.asarray(mass), start, priors)
         values.append(objective(np.asarray(log_weight)))
     assert np.all(np.diff(values) > -1e-3)
-    # A group without items has what the groups have in common.
+    # A group without items has what the groups have in common, and its part of the start.
     weight = np.exp(np.asarray(log_weight, np.float64))
     np.testing.assert_allclose(weight.sum(axis=1), 1, rtol=1e-5)
     common = np.exp(np.log(weight).mean(axis=0))
-    np.testing.assert_allclose(weight[2], common / common.sum(), atol=1e-3)
+    expected = 7 * common / common.sum() + 10 / 3 * first
+    np.testing.assert_allclose(weight[2], expected / expected.sum(), atol=1e-3)
     for _ in range(20):
         other = weight * np.exp(rng.normal(0, 0.05, weight.shape))
         assert objective(np.log(other / other.sum(axis=1, keepdims=True))) < values[-1] + 1e-3
