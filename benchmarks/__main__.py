@@ -6,6 +6,7 @@
     python -m benchmarks scaling                  time against models, items, dims, density
     python -m benchmarks roofline                 one pass against the processor's rates
     python -m benchmarks coverage                 how often 95% intervals hold the truth
+    python -m benchmarks adaptive                 adaptive against random items, held-out models
     python -m benchmarks fit-w2 read-w2           single measurements of irtjax
 
 Results go to benchmarks/results, or to the folder that --out names. The first use of a peer makes
@@ -36,6 +37,7 @@ SINGLE = {
     "command-w2": "benchmarks.command_w2",
     "roofline": "benchmarks.roofline",
     "coverage": "benchmarks.coverage",
+    "adaptive": "benchmarks.adaptive",
 }
 _RESULTS = ROOT / "benchmarks" / "results"
 

@@ -29,10 +29,14 @@ if TYPE_CHECKING:
     from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
     from irtjax.nets.settings import Network
+    from irtjax.select.adaptive import AdaptiveSession, adaptive_test
+    from irtjax.select.adaptive_runs import AdaptiveRuns, adapt
 
 __version__ = importlib.metadata.version("irtjax")
 
 __all__ = [
+    "AdaptiveRuns",
+    "AdaptiveSession",
     "Bootstrap",
     "Cells",
     "Checkpoints",
@@ -46,6 +50,8 @@ __all__ = [
     "Normal",
     "Priors",
     "ResponseMatrix",
+    "adapt",
+    "adaptive_test",
     "cross_validate",
     "evaluate_heldout",
     "fit",
@@ -60,6 +66,8 @@ __all__ = [
 
 # Names are imported when first used: JAX and pandas take a second, `irtjax --help` needs neither.
 _HOMES = {
+    "AdaptiveRuns": "irtjax.select.adaptive_runs",
+    "AdaptiveSession": "irtjax.select.adaptive",
     "Bootstrap": "irtjax.fit.bootstrap",
     "Cells": "irtjax.data.cells",
     "Checkpoints": "irtjax.fit.checkpoints",
@@ -73,6 +81,8 @@ _HOMES = {
     "Normal": "irtjax.model.priors",
     "Priors": "irtjax.model.priors",
     "ResponseMatrix": "irtjax.data.responses",
+    "adapt": "irtjax.select.adaptive_runs",
+    "adaptive_test": "irtjax.select.adaptive",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "fit": "irtjax.fit.api",

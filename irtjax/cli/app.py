@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from irtjax.cli.adapt import adapt
 from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, quality, simulate, demo):
+for command in (fit, predict, quality, adapt, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 

@@ -1,0 +1,1 @@
+"""Which items to ask: fixed selections and adaptive tests."""

@@ -1,0 +1,219 @@
+"""`adapt`: adaptive tests of many models at once, with answers that are known already."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from irtjax.checks import shown
+from irtjax.errors import InputError
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.select.adaptive import LENGTH_TO
+from irtjax.select.adaptive_plan import candidate_items, items_on_device, plan_of
+from irtjax.select.adaptive_rules import AdaptiveRules, Ending
+from irtjax.select.adaptive_step import ENDINGS, Answers, BeliefItems, Plan, learn, propose, start
+
+if TYPE_CHECKING:
+    from irtjax.data.responses import ResponseMatrix
+    from irtjax.fit.result import FitResult
+
+__all__ = ["AdaptiveRuns", "adapt"]
+
+# Models tested together; few models are padded to one of these.
+_MODELS_AT_A_TIME = (10, 30, 100)
+_CELLS_AT_A_TIME = 2**25
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AdaptiveRuns:
+    """Adaptive tests of many models.
+
+    Attributes:
+        models: a row a model: `model_id`, `n_items`, abilities and their errors, `reason`.
+        steps: a row an answer: `model_id`, `order` (from 1), `item_id`, `response`, and the
+            abilities and errors after it.
+    """
+
+    models: pd.DataFrame
+    steps: pd.DataFrame
+
+
+@pytree_dataclass
+class _Tested:
+    """Tests that ended, with what was believed after every answer."""
+
+    answers: Answers
+    ability: Float[Array, "length models dims"]
+    error: Float[Array, "length models dims"]
+    ending: Int[Array, " models"]
+
+
+def adapt(
+    fit: "FitResult",
+    responses: "ResponseMatrix",
+    *,
+    max_items: int = 50,
+    se: float | None = None,
+    criterion: str = "posterior",
+    n_first: int = 5,
+    least_gain: float = 0.0,
+    randomesque: int = 1,
+    quotas: Mapping[str, int] | None = None,
+    quota_by: str | None = None,
+    items: Iterable[str] | None = None,
+    seed: int = 0,
+) -> AdaptiveRuns:
+    """What adaptive tests of models would have asked and found, from answers known already.
+
+    Only items that a model answered are asked; all models are tested at once on the device.
+
+    Args:
+        fit: whose items are asked; the models need not have been in it.
+        responses: answers of the models to items of the fit; others are left out.
+        max_items: see `adaptive_test`, as for all that follow.
+        se: standard error to stop at.
+        criterion: `posterior`, `information` or `kl`.
+        n_first: number of first items chosen by `kl`.
+        least_gain: least share of the variance that an item must be expected to take away.
+        randomesque: number of best items to draw from.
+        quotas: most items of each value of `quota_by`.
+        quota_by: item column, without it the fit's group or `benchmark`.
+        items: ids of those that may be asked; all without.
+        seed: of random choices.
+
+    Returns:
+        Abilities of each model and the items it was asked, in the responses' order of models.
+
+    Raises:
+        InputError: rules that make no sense, no item in common with the fit.
+    """
+    rules = AdaptiveRules(
+        max_items, se, criterion, n_first, least_gain, randomesque, dict(quotas or {}), seed
+    )
+    on_device = items_on_device(fit)
+    n_padded = on_device.n_items
+    allowed = candidate_items(fit, items, n_padded)
+    plan = plan_of(fit, rules, quota_by, n_padded)
+    column = pd.Index(responses.item_ids).get_indexer(fit.data.item_ids)
+    if (column < 0).all():
+        raise InputError(
+            "no item of the responses was in the fit; theirs begin with "
+            f"{shown(responses.item_ids[0])}, the fit's with {shown(fit.data.item_ids[0])}"
+        )
+    length = -(-max_items // LENGTH_TO) * LENGTH_TO
+    key = jax.random.split(jax.random.key(seed), responses.n_models)
+    found = []
+    for first, last, n_rows in _blocks(responses.n_models, n_padded):
+        answer = np.full((n_rows, n_padded), -1, np.float32)
+        block = _rows(responses, first, last)
+        answer[: last - first, np.flatnonzero(column >= 0)] = block[:, column[column >= 0]]
+        keys = key[jnp.minimum(jnp.arange(first, first + n_rows), responses.n_models - 1)]
+        tested = _tested(on_device, jnp.asarray(answer), jnp.asarray(allowed), plan, keys, length)
+        found.append(jax.tree.map(lambda leaf: np.asarray(leaf), _cut(tested, last - first)))
+    prior = on_device.place(on_device.start(1))
+    return _tables(fit, responses, found, tuple(np.asarray(each[0]) for each in prior))
+
+
+def _rows(responses: "ResponseMatrix", first: int, last: int) -> np.ndarray:
+    """Responses of some models, -1 where missing."""
+    if responses.dense is not None:
+        return responses.dense[first:last]
+    cells = responses.cells()
+    is_here = (cells.model_index >= first) & (cells.model_index < last)
+    rows = np.full((last - first, responses.n_items), -1, np.float32)
+    rows[cells.model_index[is_here] - first, cells.item_index[is_here]] = cells.response[is_here]
+    return rows
+
+
+def _blocks(n_models: int, n_items: int) -> list[tuple[int, int, int]]:
+    """First and last model of each block, and the rows that it is padded to."""
+    most = max(_MODELS_AT_A_TIME[0], _CELLS_AT_A_TIME // n_items)
+    sizes = [size for size in _MODELS_AT_A_TIME if size <= most]
+    size = next((each for each in sizes if each >= n_models), sizes[-1])
+    return [(k, min(k + size, n_models), size) for k in range(0, n_models, size)]
+
+
+def _cut(tested: _Tested, n_models: int) -> _Tested:
+    """Without the rows that a block was padded with, and without what nobody reads."""
+    answers = jax.tree.map(lambda leaf: leaf[:n_models], tested.answers)
+    return _Tested(
+        answers, tested.ability[:, :n_models], tested.error[:, :n_models], tested.ending[:n_models]
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("length",))
+def _tested(
+    items: BeliefItems,
+    answer: Float[Array, "models items"],
+    allowed: Bool[Array, " items"],
+    plan: Plan,
+    key: PRNGKeyArray,
+    length: int,
+) -> _Tested:
+    """All tests of a block of models, until the last has ended."""
+    n_models = len(answer)
+    state = start(items, (answer >= 0) & allowed, length, plan.quota.shape[0])
+    mean, sd = items.place(state.belief)
+    path = (jnp.zeros((length, *mean.shape), mean.dtype), jnp.zeros((length, *sd.shape), sd.dtype))
+    row = jnp.arange(n_models)
+
+    def is_going_on(carried: tuple[Any, ...]) -> Bool[Array, ""]:
+        return jnp.any(carried[1].ending == 0)
+
+    def step(carried: tuple[Any, ...]) -> tuple[Any, ...]:
+        n_steps, proposal, state, path = carried
+        told = answer[row, proposal.item]
+        state = learn(items, state, plan, proposal.item, told, proposal.ending == 0)
+        now = items.place(state.belief)
+        path = tuple(all_.at[n_steps].set(each) for all_, each in zip(path, now, strict=True))
+        return n_steps + 1, propose(items, state, plan, key), state, path
+
+    first = (jnp.zeros((), jnp.int32), propose(items, state, plan, key), state, path)
+    _, proposal, state, path = jax.lax.while_loop(is_going_on, step, first)
+    return _Tested(state.answers, *path, proposal.ending)
+
+
+def _tables(
+    fit: "FitResult",
+    responses: "ResponseMatrix",
+    found: list[_Tested],
+    prior: tuple[np.ndarray, ...],
+) -> AdaptiveRuns:
+    count = np.concatenate([each.answers.count for each in found])
+    length = int(count.max(initial=0))
+    item = np.concatenate([each.answers.item[:, :length] for each in found])
+    answer = np.concatenate([each.answers.response[:, :length] for each in found])
+    ability = np.concatenate([each.ability[:length] for each in found], axis=1).swapaxes(0, 1)
+    error = np.concatenate([each.error[:length] for each in found], axis=1).swapaxes(0, 1)
+    ending = np.concatenate([each.ending for each in found])
+    dims = ability.shape[2]
+    is_given = np.arange(length) < count[:, None]
+    model, order = np.nonzero(is_given)
+    steps: dict[str, Any] = {
+        "model_id": responses.model_ids[model],
+        "order": order + 1,
+        "item_id": fit.data.item_ids[item[is_given]],
+        "response": answer[is_given].astype(np.float64),
+    }
+    steps |= _named("ability", ability[is_given], dims) | _named(
+        "ability_se", error[is_given], dims
+    )
+    row, last = np.arange(len(count)), np.maximum(count - 1, 0)
+    has_any = (count > 0)[:, None]
+    start_mean, start_sd = (np.broadcast_to(each, (len(count), dims)) for each in prior)
+    final = np.where(has_any, ability[row, last], start_mean) if length else start_mean
+    final_error = np.where(has_any, error[row, last], start_sd) if length else start_sd
+    models: dict[str, Any] = {"model_id": responses.model_ids, "n_items": count.astype(np.int64)}
+    models |= _named("ability", final, dims) | _named("ability_se", final_error, dims)
+    models["reason"] = [Ending[ENDINGS[code]].value for code in ending]
+    return AdaptiveRuns(pd.DataFrame(models), pd.DataFrame(steps))
+
+
+def _named(what: str, values: np.ndarray, dims: int) -> dict[str, np.ndarray]:
+    return {f"dim{k + 1}_{what}": np.asarray(values[:, k], np.float64) for k in range(dims)}

@@ -1,0 +1,141 @@
+"""What is believed of one ability: probabilities on a grid, exact to its spacing."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from irtjax.fit.packed import quadratic
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.quadrature import normal_expectation
+from irtjax.model.response import response_probabilities
+from irtjax.select.adaptive_items import AdaptiveItems, answer_entropy
+
+__all__ = ["GridBelief", "GridItems", "grid_items"]
+
+# The grid reaches this many standard deviations of the prior to both sides.
+_REACH = 5.0
+_N_NODES = 81
+_QUADRATURE_NODES = 9
+
+
+@pytree_dataclass
+class GridBelief:
+    """Log posterior of each model's ability at the nodes, up to a constant."""
+
+    log_posterior: Float[Array, "models nodes"]
+
+
+@pytree_dataclass
+class GridItems:
+    """Every item's mean curve at the nodes: `P` averaged over what its parameters may be.
+
+    An item whose slope is uncertain has a flatter mean curve, and so less information: what the
+    highest estimates of slopes promise, noise for the most part, is not believed.
+    """
+
+    node: Float[Array, " nodes"]
+    log_prior: Float[Array, " nodes"]
+    log_right: Float[Array, "items nodes"]
+    log_wrong: Float[Array, "items nodes"]
+    right: Float[Array, "nodes items"]
+    entropy: Float[Array, "nodes items"]
+    information: Float[Array, "nodes items"]
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, padding included."""
+        return self.right.shape[1]
+
+    def start(self, n_models: int) -> GridBelief:
+        """The prior, of each model."""
+        return GridBelief(jnp.broadcast_to(self.log_prior, (n_models, len(self.log_prior))))
+
+    def after(
+        self,
+        belief: GridBelief,
+        item: Int[Array, "models length"],
+        response: Float[Array, "models length"],
+        place: Int[Array, " models"],
+    ) -> GridBelief:
+        """With the answer at `place` of each model's answers."""
+        last = place[:, None]
+        item = jnp.take_along_axis(item, last, axis=1)[:, 0]
+        answer = jnp.take_along_axis(response, last, axis=1)
+        told = answer * self.log_right[item] + (1 - answer) * self.log_wrong[item]
+        return GridBelief(belief.log_posterior + told)
+
+    def place(
+        self, belief: GridBelief
+    ) -> tuple[Float[Array, "models 1"], Float[Array, "models 1"]]:
+        """Posterior mean and standard deviation."""
+        weight = jax.nn.softmax(belief.log_posterior, axis=1)
+        mean = weight @ self.node
+        away = self.node - mean[:, None]
+        return mean[:, None], jnp.sqrt(jnp.sum(weight * away**2, axis=1))[:, None]
+
+    def gain(self, belief: GridBelief, criterion: str) -> Float[Array, "models items"]:
+        """How far each item is expected to narrow the belief: variance before over after, minus 1.
+
+        Args:
+            belief: of each model.
+            criterion: `information` at the posterior mean, `posterior` (its mean over the
+                posterior), or `kl`, the mutual information of answer and ability: the mean
+                Kullback-Leibler divergence of the answer at an ability from that expected.
+        """
+        weight = jax.nn.softmax(belief.log_posterior, axis=1)
+        mean, sd = self.place(belief)
+        if criterion == "kl":
+            expected = weight @ self.right
+            told = answer_entropy(expected) - weight @ self.entropy
+            return jnp.expm1(2 * jnp.maximum(told, 0))
+        if criterion == "information":
+            weight = self._between_nodes(mean[:, 0])
+        return sd**2 * (weight @ self.information)
+
+    def _between_nodes(self, ability: Float[Array, " models"]) -> Float[Array, "models nodes"]:
+        """Weights of the two nodes around each ability."""
+        step = self.node[1] - self.node[0]
+        return jnp.maximum(0, 1 - jnp.abs(self.node - ability[:, None]) / step)
+
+
+@functools.partial(jax.jit)
+def grid_items(items: AdaptiveItems) -> GridItems:
+    """Tables of the mean curves of items of one dim."""
+    standard = np.linspace(-_REACH, _REACH, _N_NODES)
+    node = items.prior_mean[0] + jnp.sqrt(items.prior_covariance[0, 0]) * jnp.asarray(
+        standard, float
+    )
+    log_prior = jnp.asarray(-(standard**2) / 2, float)
+
+    def curves(ability: Float[Array, ""]) -> tuple[Float[Array, " items"], Float[Array, " items"]]:
+        design = jnp.stack([ability, jnp.ones_like(ability)])
+        variance = items.covariance @ quadratic(design[None])[0] + items.offset_variance
+        right, wrong = normal_expectation(
+            lambda logit: response_probabilities(logit),
+            items.mean @ design,
+            jnp.maximum(variance, 0),
+            _QUADRATURE_NODES,
+        )
+        span = items.feasibility - items.guessing
+        return items.guessing + span * right, 1 - items.feasibility + span * wrong
+
+    def row(ability: Float[Array, ""]) -> tuple[Float[Array, " items"], ...]:
+        (right, wrong), (rise, _) = jax.jvp(curves, (ability,), (jnp.ones_like(ability),))
+        tiny = jnp.finfo(right.dtype).tiny
+        right, wrong = jnp.maximum(right, tiny), jnp.maximum(wrong, tiny)
+        information = (rise / right) * (rise / wrong)
+        return right, wrong, information
+
+    right, wrong, information = jax.lax.map(row, node)
+    return GridItems(
+        node,
+        log_prior,
+        jnp.log(right).T,
+        jnp.log(wrong).T,
+        right,
+        answer_entropy(right),
+        information,
+    )
