@@ -163,6 +163,12 @@ def _check(fit: FitResult, n_samples: int, seed: int) -> None:
     check_seed(seed)
     if fit.status == "diverged":
         raise InputError("the fit diverged: there is nothing to simulate from; fit again")
+    for name in ("anchors", "linked"):
+        if name in fit.report:
+            raise InputError(
+                f"the fit is on another fit's scale ({name!r} in fit.json), on which its refits "
+                "would not be; check the errors of a fit by itself"
+            )
     if fit.report.get("ability_distribution") == "empirical":
         raise InputError(
             "a fit with an empirical ability distribution does not keep its weights, so abilities "

@@ -17,7 +17,7 @@ from irtjax.fit.tables import dims_without_spread, metadata_name
 from irtjax.fit.uncertainty import FEWEST_CLUSTERS
 from irtjax.fit.validation import data_warnings
 
-__all__ = ["clustered_note", "described_groups", "fit_report", "plain_settings"]
+__all__ = ["clustered_note", "describe_dims", "described_groups", "fit_report", "plain_settings"]
 
 # A dim in which one model holds this share of the abilities' variance describes that model alone
 # (a Heywood case); with 12 equal models a share is 1/12. Among few models one always stands out.
@@ -48,7 +48,7 @@ def fit_report(
         A dictionary; `warnings` holds one sentence each.
     """
     assert progress.status is not None
-    dims, notes = _describe_dims(parameters, data)
+    dims, notes = describe_dims(parameters, data)
     found = [*data.provenance.warnings, *data_warnings(data), *_renamed(data)]
     notes = [*found, *notes, *notes_of_estimator.pop("warnings", [])]
     if progress.status is not Status.converged:
@@ -143,7 +143,7 @@ def _versions() -> dict[str, str]:
     return versions | {"python": platform.python_version(), "backend": jax.default_backend()}
 
 
-def _describe_dims(
+def describe_dims(
     parameters: FittedParameters, data: ResponseMatrix
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Explained variance of each dim and which are carried by one model, with warnings."""

@@ -91,8 +91,12 @@ class FitResult:
 
         The identity for exploratory models, and for confirmatory ones of `marginal-models` unless
         they are `correlated`. In confirmatory models of `marginal-items` nothing holds the
-        abilities uncorrelated: theirs are those of the estimates, 0 with a general factor.
+        abilities uncorrelated: theirs are those of the estimates, 0 with a general factor. On the
+        scale of another fit (anchors, `link`, `update`) they are that fit's, so that discrimination
+        and difficulty mean the same in both.
         """
+        if "scale_correlations" in self.report:
+            return np.array(self.report["scale_correlations"], np.float64)
         return ability_correlations(self.parameters)
 
     def groups(self) -> tuple[np.ndarray, list[str]]:
