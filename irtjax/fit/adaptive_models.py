@@ -17,6 +17,7 @@ from irtjax.fit.adaptive_pass import (
 )
 from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.estimator import StepInfo
+from irtjax.fit.held_parameters import HeldParameters
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, step_items
 from irtjax.fit.marginal_models import RELATIVE_DROP, ModelsEstimates, ModelsState
 from irtjax.fit.model_posteriors import ModelPosteriors
@@ -64,9 +65,10 @@ class AdaptiveModels(OwnPosteriors):
         key: jax.Array,
         multiplicity: Float[Array, "blocks models"],
         is_loading: Float[Array, "items dims"] | None = None,
+        held: HeldParameters | None = None,
     ) -> AdaptiveState:
         """Items from their means and covariances, nodes around the posteriors these give."""
-        state = self.first(blocks, spec, priors, key, multiplicity, is_loading)
+        state = self.first(blocks, spec, priors, key, multiplicity, is_loading, held)
         dtype = state.start.items.slope.dtype
 
         def closer(_: int, placement: Placement) -> Placement:
@@ -81,7 +83,7 @@ class AdaptiveModels(OwnPosteriors):
         current = self.current(models)
         found, placement = self._pass(blocks, models, current, state.placement)
         objective = found.log_likelihood + jnp.sum(log_prior(model, current.items))
-        items = step_items(model, current.items, found.derivatives, models.is_loading)
+        items = step_items(model, current.items, found.derivatives, models.may_move)
         if not self.moving.any:
             mean, sd = expanded_move(model, items, found.moments)
             items = shifted(items, mean, sd)

@@ -9,6 +9,7 @@ import jax
 from jax.sharding import Mesh
 
 from irtjax.compiler_check import require_correct_compiler
+from irtjax.data.blocks import Blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import IrtjaxWarning
 from irtjax.fit.arguments import check_run
@@ -19,12 +20,13 @@ from irtjax.fit.rasch import at_slope_one
 from irtjax.fit.report import fit_report
 from irtjax.fit.request import Request, make_request
 from irtjax.fit.result import FitResult
+from irtjax.fit.routes import Route
 from irtjax.fit.starts import Start, best_of_starts, run_start
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.parallel import items_mesh
 
-__all__ = ["fit"]
+__all__ = ["fit", "run_request"]
 
 
 def fit(
@@ -47,6 +49,7 @@ def fit(
     network: Any = None,
     item_features: Any = None,
     model_features: Any = None,
+    anchors: Any = None,
     seed: int = 0,
     max_steps: int = 1000,
     checkpoints: Checkpoints | None = None,
@@ -95,6 +98,9 @@ def fit(
             or a CSV, Parquet or JSON Lines file with `item_id` and numeric columns (embeddings of
             the text, say), or an array or `.npy` file with a row an item.
         model_features: the same for models, with `model_id`.
+        anchors: another fit, or its folder: items that it knows (by id) keep its parameters, and so
+            its scale; new items, and the mean and covariance of the models, are estimated on it.
+            The family and dims must be its own. `marginal-items` and `marginal-models` only.
         seed: of what is random (the start, above 512 models).
         max_steps: most steps.
         checkpoints: where to save the state on the way, and whether to resume from there.
@@ -135,21 +141,42 @@ def fit(
         network=network,
         item_features=item_features,
         model_features=model_features,
+        anchors=anchors,
         seed=seed,
         max_steps=max_steps,
     )
+    return run_request(request, checkpoints=checkpoints, devices=devices, on_look=on_look)
+
+
+def run_request(
+    request: Request,
+    *,
+    checkpoints: Checkpoints | None = None,
+    devices: Sequence[jax.Device] | None = None,
+    on_look: Callable[[Progress], None] | None = None,
+    start: Callable[[Route, Blocks, jax.Array], Any] | None = None,
+) -> FitResult:
+    """Run a fit that was asked for.
+
+    Args:
+        request: of `make_request`.
+        checkpoints: as of `fit`, like the rest.
+        devices: likewise.
+        on_look: likewise.
+        start: makes the first state; the route's own without.
+    """
     identity, mesh = request.identity(), items_mesh(devices)
     require_correct_compiler()
     with timed() as seconds:
-        best, agreement = _fitted(request, mesh, checkpoints, on_look)
-    parameters = best.parameters
+        best, agreement = _fitted(request, mesh, checkpoints, on_look, start)
+    data, parameters = request.data, best.parameters
     if request.spec.family == "rasch":
         parameters = at_slope_one(parameters)
     told = identity | request.described(parameters) | {"n_devices": mesh.size} | seconds
     report = fit_report(data, parameters, best.progress, told, best.notes | agreement)
     for note in report["warnings"]:
-        warnings.warn(note, IrtjaxWarning, stacklevel=2)
-    return FitResult(data, request.spec, parameters, group, report)
+        warnings.warn(note, IrtjaxWarning, stacklevel=3)
+    return FitResult(data, request.spec, parameters, request.settings.group, report)
 
 
 def _fitted(
@@ -157,6 +184,7 @@ def _fitted(
     mesh: Mesh,
     checkpoints: Checkpoints | None,
     on_look: Callable[[Progress], None] | None,
+    start: Callable[[Route, Blocks, jax.Array], Any] | None,
 ) -> tuple[Start, dict[str, Any]]:
     """The best of the starts (the first may go on from a checkpoint), and how far they agree."""
     settings, route = request.settings, request.route
@@ -164,7 +192,8 @@ def _fitted(
     mark = request.identity()
     blocks = route.lay_out(mesh)
     with jax.set_mesh(mesh):
-        state = route.init(blocks, jax.random.key(settings.seed))
+        key = jax.random.key(settings.seed)
+        state = route.init(blocks, key) if start is None else start(route, blocks, key)
         mark |= {"blocks": list(blocks.response.shape)}
         saver = Saver(checkpoints, {} if checkpoints is None else route.fingerprint(mark))
         state, progress = saver.start(state)

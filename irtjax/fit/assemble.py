@@ -41,6 +41,8 @@ def fitted_parameters(
 
     fixed: Any = np.zeros_like(host.ability[:1])
     unit: Any = np.eye(host.ability.shape[1], dtype=dtype)[None]
+    if host.population is not None:
+        fixed, unit = (each[None] for each in host.population)
     return FittedParameters(
         host.ability,
         host.ability_errors.covariance,
@@ -82,7 +84,7 @@ def estimated_parameters(
     abilities: Abilities,
     populations: tuple[np.ndarray, np.ndarray],
     *,
-    is_confirmatory: bool = False,
+    keeps_frame: bool = False,
 ) -> FittedParameters:
     """Where items are estimated, not integrated out: host arrays in the canonical frame.
 
@@ -95,12 +97,12 @@ def estimated_parameters(
         item_covariance: of `(slope, intercept, guessing, feasibility)` on their free scales.
         abilities: of the models.
         populations: mean and covariance of each population of models.
-        is_confirmatory: whether a loading mask fixes the frame.
+        keeps_frame: whether a loading mask or anchors fix the frame.
     """
     dims = spec.dims
     slope = items.slope
     turn = np.eye(dims, dtype=slope.dtype)
-    if dims > 1 and not is_confirmatory:
+    if dims > 1 and not keeps_frame:
         accuracy = data.totals("models")[1]
         turn = canonical_rotation(slope, abilities.mean, accuracy).astype(slope.dtype)
     lift = np.eye(dims + 1, dtype=slope.dtype)

@@ -23,7 +23,13 @@ from scipy.special import expit
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
-from irtjax.fit.item_step import ExpectedCounts, ItemModel, ItemParameters, node_curves
+from irtjax.fit.item_step import (
+    ExpectedCounts,
+    ItemModel,
+    ItemParameters,
+    has_moving_slope,
+    node_curves,
+)
 from irtjax.fit.node_pass import (
     NodeContext,
     NodePass,
@@ -282,7 +288,7 @@ def item_covariances(
         free = np.ones((n, n_items), bool)
         free[: is_loading.shape[1]] = is_loading.T > 0
         matrix = _pin(matrix, free.ravel())
-    if model.spec.has_common_slope:
+    if has_moving_slope(model, is_loading):
         matrix = _with_common_slope(matrix, n_items)
     else:
         matrix = _inverse(matrix)
@@ -301,7 +307,7 @@ def by_item(
     items; its error then goes on to each item's own coordinates.
     """
     each = information.transpose(2, 0, 1)
-    if not model.spec.has_common_slope:
+    if not has_moving_slope(model, is_loading):
         return inverse_informations(each, is_loading)
     rest = inverse_informations(each[:, 1:, 1:], None)
     through = -np.einsum("jab,jb->ja", rest, each[:, 1:, 0])

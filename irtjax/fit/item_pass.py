@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
@@ -171,25 +171,36 @@ def item_priors(view: BlockView, context: PassContext) -> ItemPrior:
 
 
 def renew_items(
-    blocks: Blocks, posteriors: ItemPosteriors, context: PassContext
+    blocks: Blocks,
+    posteriors: ItemPosteriors,
+    context: PassContext,
+    is_held: Bool[Array, "blocks items"] | None = None,
 ) -> tuple[PassResult, ItemPosteriors]:
-    """Renew each item's posterior by one Newton step, then sum the statistics at the new ones."""
-    sums, renewed = scan_blocks(_renew_block, blocks, posteriors, context, context.design.dtype)
+    """Renew each item's posterior by one Newton step, then sum the statistics at the new ones.
+
+    Posteriors of items that are held stay.
+    """
+    given = (posteriors, is_held)
+    sums, renewed = scan_blocks(_renew_block, blocks, given, context, context.design.dtype)
     models, bound = sums.total
     effects, moments = sums.by_group
     return PassResult(models, effects, moments, bound), renewed
 
 
 def _renew_block(
-    view: BlockView, old: ItemPosteriors, context: PassContext
+    view: BlockView,
+    given: tuple[ItemPosteriors, Bool[Array, " items"] | None],
+    context: PassContext,
 ) -> tuple[BlockSums, ItemPosteriors]:
+    old, is_held = given
     fixed = seen_by_block(view, context)
     priors = item_priors(view, context)
 
     def renew(component: tuple[ItemPrior, Posterior]) -> tuple[Posterior, Array]:
         prior, posterior = component
         if context.renews:
-            posterior = update_posterior(view.data, fixed, prior, posterior)
+            renewed = update_posterior(view.data, fixed, prior, posterior)
+            posterior = renewed if is_held is None else _held(is_held, posterior, renewed)
         if not context.bounds:
             return posterior, jnp.zeros_like(posterior.mean[0])
         return posterior, evidence(view.data, fixed, prior, posterior)
@@ -216,6 +227,10 @@ def _renew_block(
     moments = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), moments)
     new = ItemPosteriors(renewed.mean, renewed.covariance, share)
     return BlockSums((models, bound), (effects, moments)), new
+
+
+def _held(is_held: Bool[Array, " items"], old: Posterior, new: Posterior) -> Posterior:
+    return jax.tree.map(lambda a, b: jnp.where(is_held, a, b), old, new)
 
 
 def _each(function: Callable[[Any], Any], components: Any) -> Any:

@@ -11,6 +11,7 @@ family has them the asymptotes on the scale of `Asymptotes`.
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,7 @@ __all__ = [
     "NodeCurves",
     "climb_items",
     "expected_log_likelihood",
+    "has_moving_slope",
     "item_derivatives",
     "log_prior",
     "node_curves",
@@ -400,7 +402,8 @@ def step_items(
         model: coordinates and priors.
         items: where to step from.
         derivatives: of the expected log-likelihood there.
-        is_loading: 1 where an item may have a slope; the others stay at 0.
+        is_loading: 1 where an item may have a slope; the others stay at 0. With a column a
+            coordinate, 1 where it may move at all.
     """
     step = _item_steps(model, items, derivatives, is_loading)
     return unpack_items(model, items, _moved(model, pack_items(model, items), step))
@@ -419,13 +422,19 @@ def _item_steps(
     n = model.n_coordinates
     gradient = derivatives.gradient + prior.gradient
     information = derivatives.information + prior.information
-    if model.spec.has_common_slope:
+    if has_moving_slope(model, is_loading):
         step = _common_slope_step(gradient, information, n)
     else:
         gradient, information = _pinned(gradient, information, is_loading, n)
         step = positive_definite_solve(ridged(information, n), n, gradient)
     # Each coordinate by itself: the whole length would give items different common slopes.
     return jnp.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+
+
+def has_moving_slope(model: ItemModel, is_loading: Any) -> bool:
+    """Whether all items share a slope that is estimated: no mask of all coordinates holds it."""
+    is_held = is_loading is not None and is_loading.shape[1] == model.n_coordinates
+    return model.spec.has_common_slope and not is_held
 
 
 def _once(prior: ItemDerivatives, n_items: int) -> ItemDerivatives:

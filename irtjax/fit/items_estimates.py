@@ -36,7 +36,8 @@ class Estimates:
     """What a fit estimates, in the canonical frame; items as in the blocks.
 
     `item_spread` is what the abilities' errors add to the items' covariances (None where they are
-    not known).
+    not known). `population` is the mean and covariance of the abilities where items of another fit
+    fix the scale; without, they are standardised.
     """
 
     ability: Float[Array, "models dims"]
@@ -49,10 +50,13 @@ class Estimates:
     asymptotes: Asymptotes | None
     asymptote_errors: tuple[Float[Array, " groups"], Float[Array, " groups"]] | None
     item_spread: Float[Array, "blocks pairs items"] | None = None
+    population: tuple[Float[Array, " dims"], Float[Array, "dims dims"]] | None = None
 
 
 def canonical_estimates(settings: ItemsSettings, blocks: Blocks, state: State) -> Estimates:
-    """Estimates in the canonical frame, with their errors."""
+    """Estimates in the canonical frame, or on the scale of the items held, with their errors."""
+    if state.held is not None and state.outer.frame is not None:
+        return _estimates_on_scale(settings, blocks, state)
     slope, ability, matrix = (np.asarray(leaf) for leaf in _standardised(settings, state))
     slope = slope[np.asarray(blocks.is_item)]
     if settings.has_loadings:
@@ -103,12 +107,28 @@ def _signs(slope: np.ndarray) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=0)
+def _estimates_on_scale(settings: ItemsSettings, blocks: Blocks, state: State) -> Estimates:
+    """Back on the scale of the items that are held.
+
+    With `(slope, intercept) = frame z` the abilities there are `theta T + m`, T the frame's block
+    of slopes and m its last row: mean 0 and second moment I here are mean m and `T'T` there.
+    """
+    frame = state.outer.frame
+    assert frame is not None
+    turn, mean = frame[:-1, :-1], frame[-1, :-1]
+    ability = state.outer.ability @ turn + mean
+    found = _estimates_at(settings, blocks, state, ability, jnp.linalg.inv(frame), turn.T)
+    return dataclasses.replace(found, population=(mean, turn.T @ turn))
+
+
+@functools.partial(jax.jit, static_argnums=0)
 def _estimates_at(
     settings: ItemsSettings,
     blocks: Blocks,
     state: State,
     ability: Float[Array, "models dims"],
     matrix: Float[Array, "coordinates coordinates"],
+    scale: Float[Array, "dims dims"] | None = None,
 ) -> Estimates:
     """Estimates and errors at the abilities of another frame, which `matrix` leads to."""
     frame = FrameChange(matrix, jnp.zeros_like(state.outer.distribution.mean[:, 0]))
@@ -125,7 +145,7 @@ def _estimates_at(
     if asymptotes is not None:
         of_groups = groups if settings.has_distributions else pooled(groups)
         errors = asymptote_errors(of_groups, asymptotes, state.priors)
-    of_abilities = ability_errors(total, groups, outer.effect, outer.effect_variance)
+    of_abilities = ability_errors(total, groups, outer.effect, outer.effect_variance, scale)
     return Estimates(
         outer.ability,
         of_abilities,

@@ -46,6 +46,8 @@ def _stepped(settings: ItemsSettings, state: State, result: PassResult) -> Outer
     asymptotes = outer.asymptotes
     if asymptotes is not None and moments.answers is not None:
         asymptotes = update_asymptotes(asymptotes, jnp.sum(moments.answers, axis=1), priors)
+        if state.held is not None:
+            asymptotes = state.held.held_asymptotes(asymptotes)
     is_free = free_coordinates(state.spec)
     return OuterParameters(
         ability,
@@ -55,6 +57,7 @@ def _stepped(settings: ItemsSettings, state: State, result: PassResult) -> Outer
         outer.effect_variance,
         update_distribution(outer.distribution, moments, priors, is_free, state.is_loading),
         asymptotes,
+        outer.frame,
     )
 
 
@@ -78,7 +81,13 @@ def _with_residual_effects(
     ability = moved.ability
     design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)
     design = design * jnp.asarray(free_coordinates(state.spec), design.dtype)
-    effect, shift = residual_effects(design, effect, state.is_scored)
+    residual, shift = residual_effects(design, effect, state.is_scored)
+    if state.held is not None:
+        # What items that are held cannot take over is left to the effects.
+        stays = state.held.is_held_group
+        residual = jnp.where(stays, effect, residual)
+        shift = jnp.where(stays[:, None], 0, shift)
+    effect = residual
     is_seen = result.effects.information.T > 0
     variance = update_effect_variance(effect, spread, is_seen, state.priors)
     return dataclasses.replace(moved, effect=effect, effect_variance=variance), shift
@@ -92,4 +101,5 @@ def _in_frame(state: State, moved: OuterParameters, frame: FrameChange) -> Outer
         moved,
         ability_covariance=jnp.where(state.is_scored[:, None, None], covariance, unit),
         distribution=frame.apply_to_distribution(moved.distribution),
+        frame=None if moved.frame is None else frame.matrix @ moved.frame,
     )

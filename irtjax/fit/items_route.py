@@ -1,5 +1,6 @@
 """`marginal-items` around the loop: blocks of items, grouped by benchmark."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -9,12 +10,15 @@ from jax.sharding import Mesh
 
 from irtjax.data.blocks import Blocks, make_blocks
 from irtjax.data.responses import ResponseMatrix
+from irtjax.fit.anchored_start import anchored_start
+from irtjax.fit.anchors import Anchors
 from irtjax.fit.assemble import fitted_parameters, with_own_correlations, with_zeros
 from irtjax.fit.checkpoints import fingerprint
 from irtjax.fit.grid_items import GridItems
 from irtjax.fit.grid_pass import items_per_block
 from irtjax.fit.item_grid import ItemGrid, default_slopes
 from irtjax.fit.items_estimates import Estimates
+from irtjax.fit.items_state import HeldItems
 from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
@@ -70,6 +74,7 @@ class ItemsRoute:
         has_effects = settings.group is not None
         self.estimator: MarginalItems | GridItems
         self.grid: ItemGrid | None = None
+        self.anchors = settings.anchors
         if settings.item_distribution == "empirical":
             n_slopes = settings.nodes or default_slopes(spec.dims)
             self.estimator = GridItems(n_slopes, has_effects, n_nodes)
@@ -97,8 +102,22 @@ class ItemsRoute:
         )
         return place(blocks, mesh, BLOCKED)
 
+    def held_items(self, anchors: Anchors, blocks: Blocks) -> HeldItems:
+        """Items of another fit, blocked and spread over the devices as the data are."""
+        assert isinstance(self.estimator, MarginalItems)
+        group = np.zeros(self.data.n_items, np.int32)
+        if self.codes is not None and self.estimator.has_distributions:
+            group = self.codes
+        n_components = self.estimator.n_components
+        held = anchors.held_items(self.layout, group, self.spec, n_components)
+        items, is_held = jax.device_put((held.items, held.is_held), blocks.is_item.sharding)
+        return dataclasses.replace(held, items=items, is_held=is_held)
+
     def init(self, blocks: Blocks, key: jax.Array) -> Any:
         """The first state."""
+        if self.anchors is not None:
+            held = self.held_items(self.anchors, blocks)
+            return anchored_start(self.estimator, blocks, self.spec, self.priors, held)
         if isinstance(self.estimator, GridItems) or self.patterns is None:
             return self.estimator.init(blocks, self.spec, self.priors, key)
         is_loading = jnp.asarray(self.patterns, jnp.zeros(()).dtype)
@@ -107,6 +126,8 @@ class ItemsRoute:
     def collect(self, blocks: Blocks, estimates: Estimates) -> FittedParameters:
         """Host arrays in the order of the data."""
         fitted = fitted_parameters(estimates, self.layout, self.codes)
+        if self.anchors is not None:
+            return self.anchors.within(fitted)
         if self.loadings is None:
             return fitted
         return with_own_correlations(with_zeros(fitted, self.loadings.mask))
@@ -127,7 +148,7 @@ class ItemsRoute:
 
     def _few_items(self) -> list[str]:
         n_items = int(np.count_nonzero(self.data.totals("items")[0]))
-        if n_items >= FEWEST_ITEMS:
+        if n_items >= FEWEST_ITEMS or self.anchors is not None:
             return []
         return [
             f"errors of marginal-items rest on the distribution of the items, here estimated from "

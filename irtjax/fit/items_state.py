@@ -2,17 +2,21 @@
 
 import dataclasses
 
-from jaxtyping import Array, Bool, Float
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
 
+from irtjax.fit.frame import FrameChange
 from irtjax.fit.guarded import Guarded, start_guarded
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, pass_context
 from irtjax.fit.outer import OuterParameters, vector_form
 from irtjax.fit.start import free_coordinates
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
+from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["ItemsSettings", "State", "start_state"]
+__all__ = ["HeldItems", "ItemsSettings", "State", "start_state"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +63,49 @@ class ItemsSettings:
 
 
 @pytree_dataclass
+class HeldItems:
+    """Items whose posteriors are those of another fit, on that fit's scale, and stay so.
+
+    Others have mean and covariance 0 here. `asymptotes` are those of each group of items (of all,
+    where they share one), which stay where `is_held_group` says that items of it are held.
+    """
+
+    items: ItemPosteriors
+    is_held: Bool[Array, "blocks items"]
+    asymptotes: Asymptotes | None
+    is_held_group: Bool[Array, " groups"]
+
+    def within(
+        self,
+        items: ItemPosteriors,
+        frame: Float[Array, "coordinates coordinates"],
+        group: Int[Array, "blocks items"],
+    ) -> ItemPosteriors:
+        """The items of a state with those that are held, in the state's frame, in their place."""
+        nowhere = jnp.zeros((len(self.is_held_group), frame.shape[0]), frame.dtype)
+        held = FrameChange(frame, nowhere).apply_to_items(self.items, group)
+        place = self.is_held[:, None, None]
+        return ItemPosteriors(
+            jnp.where(place, held.mean, items.mean),
+            jnp.where(place, held.covariance, items.covariance),
+            items.share,
+        )
+
+    def held_asymptotes(self, asymptotes: Asymptotes | None) -> Asymptotes | None:
+        """Asymptotes with those of the groups that have held items in their place."""
+        return jax.tree.map(
+            lambda own, new: jnp.where(self.is_held_group, own, new), self.asymptotes, asymptotes
+        )
+
+
+@pytree_dataclass
 class State:
     """What continues from step to step.
 
     `outer` is what the next pass holds fixed, and `guarded` has it as a vector (but for the
     variances of posteriors, which follow from a pass), with what to go back to where the bound
     falls. `is_scored` marks models with responses.
+    Items of another fit that are held are in `items` as well, in the frame of `outer`.
     """
 
     outer: OuterParameters
@@ -74,6 +115,12 @@ class State:
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
     is_loading: Float[Array, "groups dims"] | None = None
+    held: HeldItems | None = None
+
+    @property
+    def is_held(self) -> Bool[Array, "blocks items"] | None:
+        """Which items are held, None where none are."""
+        return None if self.held is None else self.held.is_held
 
 
 def start_state(
@@ -84,8 +131,9 @@ def start_state(
     spec: ModelSpec,
     priors: Priors,
     is_loading: Float[Array, "groups dims"] | None,
+    held: HeldItems | None = None,
 ) -> State:
     """A state without a past."""
     vector, _ = vector_form(outer, free_coordinates(spec))
     guarded = start_guarded(vector, settings.acceleration)
-    return State(outer, items, guarded, is_scored, spec, priors, is_loading)
+    return State(outer, items, guarded, is_scored, spec, priors, is_loading, held)

@@ -95,7 +95,7 @@ class MarginalItems(ItemsSettings):
         Where the bound fell, the extrapolated parameters are given up for the plain ones, or, if
         they were plain, halved towards the previous ones; the items stay in the old frame.
         """
-        result, items = renew_items(blocks, state.items, self.context(state))
+        result, items = renew_items(blocks, state.items, self.context(state), state.is_held)
         bound = result.bound + _log_prior(state.outer, result, state.priors)
         moved, frame = self.move(state, result)
         plain, back = vector_form(moved, free_coordinates(state.spec))
@@ -103,6 +103,8 @@ class MarginalItems(ItemsSettings):
         outer = back(guarded.current)
         frame = jax.tree.map(lambda a, b: jnp.where(fell, a, b), frame.identity(), frame)
         items = frame.apply_to_items(items, blocks.group)
+        if state.held is not None and outer.frame is not None:
+            items = state.held.within(items, outer.frame, blocks.group)
         change = _largest_change(state.outer, outer)
         new = dataclasses.replace(state, outer=outer, items=items, guarded=guarded)
         return new, StepInfo(bound, change, fell)

@@ -11,6 +11,7 @@ from irtjax.data.blocks import Blocks
 from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.guarded import Guarded, advance_guarded, start_guarded
+from irtjax.fit.held_parameters import HeldParameters
 from irtjax.fit.item_information import (
     InformationSums,
     Method,
@@ -31,6 +32,7 @@ from irtjax.fit.populations import (
     Grid,
     Populations,
     moments_of_nodes,
+    populations_move,
     start_populations,
     update_populations,
 )
@@ -69,11 +71,23 @@ class ModelsState:
     is_loading: Float[Array, "items dims"] | None
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
+    held: HeldParameters | None = None
 
     @property
     def model(self) -> ItemModel:
         """Coordinates and priors of the items."""
         return ItemModel(self.spec, self.priors)
+
+    @property
+    def may_move(self) -> Float[Array, "items columns"] | None:
+        """1 where a slope (where items are held, a coordinate) is estimated; None: everywhere."""
+        return self.is_loading if self.held is None else self.held.may_move(self.model)
+
+    def with_held_errors(
+        self, covariance: Float[Array, "items coordinates coordinates"]
+    ) -> Float[Array, "items coordinates coordinates"]:
+        """Covariances of the items, of those held as the other fit has them."""
+        return covariance if self.held is None else self.held.within_covariance(covariance)
 
 
 def start_with_own_posteriors(
@@ -87,19 +101,22 @@ def start_with_own_posteriors(
     n_populations: int,
     moving: Moving,
     acceleration: int,
+    held: HeldParameters | None = None,
 ) -> ModelsState:
     """First state of an estimator whose models have posteriors of their own, not shared nodes.
 
     Items are as `start_items` has them, populations standard normal and without nodes.
     """
-    items = start_items(blocks, model, key, is_jittered=is_jittered, is_loading=is_loading)
+    items = start_items(
+        blocks, model, key, is_jittered=is_jittered, is_loading=is_loading, held=held
+    )
     dtype, dims = items.slope.dtype, model.spec.dims
     unit = jnp.broadcast_to(jnp.eye(dims, dtype=dtype), (n_populations, dims, dims))
     nothing = jnp.zeros((n_populations, 0), dtype)
     populations = Populations(jnp.zeros((n_populations, dims), dtype), unit, nothing)
     start = ModelsParameters(items, populations)
     guarded = start_guarded(to_vector(model, start, moving), acceleration)
-    return ModelsState(guarded, start, multiplicity, is_loading, model.spec, model.priors)
+    return ModelsState(guarded, start, multiplicity, is_loading, model.spec, model.priors, held)
 
 
 @pytree_dataclass
@@ -126,6 +143,7 @@ class MarginalModels:
         n_populations: populations of models, each with its own mean and standard deviation.
         acceleration: past steps that Anderson acceleration looks at.
         is_complete: every cell of the data is one answer: half of the work.
+        is_anchored: items that are held fix the scale, and all populations are estimated.
     """
 
     n_nodes: int = 61
@@ -135,6 +153,7 @@ class MarginalModels:
     n_populations: int = 1
     acceleration: int = 5
     is_complete: bool = False
+    is_anchored: bool = False
 
     name = "marginal-models"
     objective_name = "marginal"
@@ -143,7 +162,8 @@ class MarginalModels:
     @property
     def moving(self) -> Moving:
         """What of the populations is estimated."""
-        return Moving(self.n_populations > 1 or self.is_correlated, self.is_empirical)
+        has_moments = self.n_populations > 1 or self.is_correlated or self.is_anchored
+        return Moving(has_moments, self.is_empirical)
 
     def grid(self, spec: ModelSpec) -> Grid:
         """The nodes."""
@@ -158,17 +178,20 @@ class MarginalModels:
         key: jax.Array,
         multiplicity: Float[Array, "blocks models"] | None = None,
         is_loading: Float[Array, "items dims"] | None = None,
+        held: HeldParameters | None = None,
     ) -> ModelsState:
         """Items from their means and covariances, populations standard normal."""
         model = ItemModel(spec, priors)
-        items = start_items(blocks, model, key, is_jittered=self.is_jittered, is_loading=is_loading)
+        items = start_items(
+            blocks, model, key, is_jittered=self.is_jittered, is_loading=is_loading, held=held
+        )
         dtype = items.slope.dtype
         populations = start_populations(self.n_populations, self.grid(spec), dtype)
         if multiplicity is None:
             multiplicity = blocks.is_item.astype(dtype)
         start = ModelsParameters(items, populations)
         guarded = start_guarded(to_vector(model, start, self.moving), self.acceleration)
-        return ModelsState(guarded, start, multiplicity, is_loading, spec, priors)
+        return ModelsState(guarded, start, multiplicity, is_loading, spec, priors, held)
 
     def step(self, blocks: Blocks, state: ModelsState) -> tuple[ModelsState, StepInfo]:
         """One E-step and M-step, accelerated; the penalised likelihood never falls."""
@@ -184,11 +207,13 @@ class MarginalModels:
             is_complete=self.is_complete,
         )
         objective = found.log_likelihood + jnp.sum(log_prior(model, items))
-        plain = self._improved(model, parameters, found, state.is_loading)
+        plain = self._improved(model, parameters, found, state.may_move)
         drop = RELATIVE_DROP[items.slope.dtype.name]
         vector = to_vector(model, plain, self.moving)
         guarded, fell = advance_guarded(state.guarded, objective, vector, drop)
         change = largest_move(items, plain.items)
+        if self.is_anchored:
+            change = jnp.maximum(change, populations_move(populations, plain.populations))
         return dataclasses.replace(state, guarded=guarded), StepInfo(objective, change, fell)
 
     def parameters(self, state: ModelsState) -> ModelsParameters:
@@ -199,9 +224,10 @@ class MarginalModels:
         """Estimates with their errors, in the canonical frame."""
         model, method = state.model, self.error_method(blocks, state)
         parameters, found, sums, second = self._at_the_end(blocks, state, method)
-        loading = None if state.is_loading is None else np.asarray(state.is_loading)
+        loading = None if state.may_move is None else np.asarray(state.may_move)
         errors = item_covariances(model, parameters.items, sums, second, method, loading)
         covariance = jnp.asarray(errors.covariance, parameters.items.slope.dtype)
+        covariance = state.with_held_errors(covariance)
         posteriors = self._posteriors(blocks, state, covariance)
         return ModelsEstimates(
             parameters.items,
@@ -279,6 +305,7 @@ class MarginalModels:
             moments,
             self.is_correlated,
             found.mass if self.is_empirical else None,
+            is_anchored=self.is_anchored,
         )
         return ModelsParameters(items, populations)
 

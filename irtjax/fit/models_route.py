@@ -14,6 +14,7 @@ from irtjax.errors import InputError
 from irtjax.fit.adaptive_models import AdaptiveModels
 from irtjax.fit.assemble import Abilities, estimated_parameters, with_zeros
 from irtjax.fit.checkpoints import fingerprint
+from irtjax.fit.held_parameters import HeldParameters
 from irtjax.fit.marginal_models import MarginalModels, ModelsEstimates
 from irtjax.fit.patterns import Patterns, find_patterns
 from irtjax.fit.populations import default_nodes
@@ -56,6 +57,7 @@ class ModelsRoute:
         if settings.model_group is not None:
             self.codes, self.names = data.populations(settings.model_group)
         self.loadings, self.is_correlated = settings.loadings, settings.is_correlated
+        self.anchors = settings.anchors
         if spec.has_common_slope and spec.dims > 1:
             raise InputError("1pl with more than one dim needs estimator marginal-items")
         self.estimator = self._chosen(settings)
@@ -80,10 +82,20 @@ class ModelsRoute:
             )
         if quadrature == "variational":
             n_nodes = settings.nodes or _VARIATIONAL_NODES
-            return VariationalModels(n_nodes, self.is_correlated, n_populations=n_populations)
+            return VariationalModels(
+                n_nodes,
+                self.is_correlated,
+                n_populations=n_populations,
+                is_anchored=self.anchors is not None,
+            )
         if quadrature == "adaptive":
             n_nodes = settings.nodes or _ADAPTIVE_NODES[dims]
-            return AdaptiveModels(n_nodes, self.is_correlated, n_populations=n_populations)
+            return AdaptiveModels(
+                n_nodes,
+                self.is_correlated,
+                n_populations=n_populations,
+                is_anchored=self.anchors is not None,
+            )
         n_nodes = settings.nodes or default_nodes(dims)
         n_cells = self.data.n_models * self.data.n_items
         return MarginalModels(
@@ -92,6 +104,7 @@ class ModelsRoute:
             self.is_correlated,
             n_populations=n_populations,
             is_complete=self.data.n_responses == n_cells and not self.data.is_weighted,
+            is_anchored=self.anchors is not None,
         )
 
     def lay_out(self, mesh: Mesh) -> Blocks:
@@ -110,11 +123,16 @@ class ModelsRoute:
 
     def init(self, blocks: Blocks, key: jax.Array) -> Any:
         """The first state."""
+        held = None if self.anchors is None else self.anchors.held_parameters(self.spec)
+        return self.init_beside(blocks, key, held)
+
+    def init_beside(self, blocks: Blocks, key: jax.Array, held: HeldParameters | None) -> Any:
+        """The first state, beside items that are held."""
         is_loading = None
         if self.loadings is not None:
             is_loading = jnp.asarray(self.loadings.mask, jnp.zeros(()).dtype)
         return self.estimator.init(
-            blocks, self.spec, self.priors, key, self.multiplicity, is_loading
+            blocks, self.spec, self.priors, key, self.multiplicity, is_loading, held
         )
 
     def collect(self, blocks: Blocks, estimates: ModelsEstimates) -> FittedParameters:
@@ -131,8 +149,10 @@ class ModelsRoute:
             host.item_covariance,
             Abilities(models.mean, models.covariance, models.expected_score),
             (host.populations.mean, spread),
-            is_confirmatory=self.loadings is not None,
+            keeps_frame=self.loadings is not None or self.anchors is not None,
         )
+        if self.anchors is not None:
+            return self.anchors.within(fitted)
         return fitted if self.loadings is None else with_zeros(fitted, self.loadings.mask)
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
@@ -191,6 +211,10 @@ class ModelsRoute:
         """Free parameters of the items and the populations."""
         spec, n_items = self.spec, self.data.n_items
         dims, asymptotes = spec.dims, spec.has_guessing + spec.has_feasibility
+        if self.anchors is not None:
+            n_new = n_items - self.anchors.n_anchors
+            each = 1 + asymptotes + (0 if spec.has_common_slope else dims)
+            return n_new * each + len(self.names) * (dims + dims * (dims + 1) // 2)
         slopes = 1 if spec.has_common_slope else dims * n_items - dims * (dims - 1) // 2
         if self.loadings is not None:
             slopes = int(self.loadings.mask.sum()) + self.is_correlated * dims * (dims - 1) // 2

@@ -20,7 +20,8 @@ class OuterParameters:
     """Everything that is estimated but the items: small, and the same on every device.
 
     Abilities and effects have normal posteriors: means, and `ability_covariance` and
-    `effect_spread` (variances).
+    `effect_spread` (variances). `frame` is what takes items of another fit's scale, where some are
+    held, to the frame of the abilities here: it acts on `(slope, intercept)`.
     """
 
     ability: Float[Array, "models dims"]
@@ -30,6 +31,7 @@ class OuterParameters:
     effect_variance: Float[Array, ""]
     distribution: ItemDistribution
     asymptotes: Asymptotes | None
+    frame: Float[Array, "coordinates coordinates"] | None = None
 
 
 def vector_form(
@@ -59,11 +61,14 @@ def vector_form(
             factor[..., rows, columns],
             distribution.log_weight,
             finite,
+            outer.frame,
         )
     )
 
     def back(vector: Float[Array, " size"]) -> OuterParameters:
-        ability, effect, log_variance, mean, log_diagonal, below, weight, finite = unravel(vector)
+        ability, effect, log_variance, mean, log_diagonal, below, weight, finite, frame = unravel(
+            vector
+        )
         factor = jnp.zeros_like(distribution.covariance)
         factor = factor.at[..., np.arange(size), np.arange(size)].set(jnp.exp(log_diagonal))
         factor = factor.at[..., rows, columns].set(below)
@@ -84,6 +89,7 @@ def vector_form(
                 outer.asymptotes,
                 finite,
             ),
+            frame,
         )
 
     return vector, back

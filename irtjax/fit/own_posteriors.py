@@ -14,11 +14,16 @@ from jaxtyping import Array, Float
 from irtjax.data.blocks import Blocks
 from irtjax.fit.estimator import StepInfo
 from irtjax.fit.guarded import advance_guarded
+from irtjax.fit.held_parameters import HeldParameters
 from irtjax.fit.item_information import by_item, prior_information
 from irtjax.fit.item_step import ItemModel, ItemParameters
 from irtjax.fit.marginal_models import ModelsState, largest_move, start_with_own_posteriors
 from irtjax.fit.models_vector import ModelsParameters, Moving, from_vector, to_vector
-from irtjax.fit.populations import PopulationMoments, update_populations
+from irtjax.fit.populations import (
+    PopulationMoments,
+    populations_move,
+    update_populations,
+)
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 
@@ -35,6 +40,7 @@ class OwnPosteriors:
         is_jittered: start elsewhere, by the key.
         n_populations: populations of models, each with its own mean and covariance.
         acceleration: past steps that Anderson acceleration looks at.
+        is_anchored: items that are held fix the scale, and all populations are estimated.
     """
 
     n_nodes: int
@@ -42,6 +48,7 @@ class OwnPosteriors:
     is_jittered: bool = False
     n_populations: int = 1
     acceleration: int = 5
+    is_anchored: bool = False
 
     name = "marginal-models"
     is_empirical = False
@@ -49,7 +56,7 @@ class OwnPosteriors:
     @property
     def moving(self) -> Moving:
         """What of the populations is estimated."""
-        return Moving(self.n_populations > 1 or self.is_correlated, False)
+        return Moving(self.n_populations > 1 or self.is_correlated or self.is_anchored, False)
 
     def first(
         self,
@@ -59,6 +66,7 @@ class OwnPosteriors:
         key: jax.Array,
         multiplicity: Float[Array, "blocks models"],
         is_loading: Float[Array, "items dims"] | None,
+        held: HeldParameters | None,
     ) -> ModelsState:
         """The parameters' first state: items from their means and covariances."""
         return start_with_own_posteriors(
@@ -71,6 +79,7 @@ class OwnPosteriors:
             n_populations=self.n_populations,
             moving=self.moving,
             acceleration=self.acceleration,
+            held=held,
         )
 
     def current(self, models: ModelsState) -> ModelsParameters:
@@ -88,7 +97,11 @@ class OwnPosteriors:
         if not self.moving.any:
             return ModelsParameters(items, current.populations)
         populations, items = update_populations(
-            current.populations, items, moments, self.is_correlated
+            current.populations,
+            items,
+            moments,
+            self.is_correlated,
+            is_anchored=self.is_anchored,
         )
         return ModelsParameters(items, populations)
 
@@ -104,6 +117,9 @@ class OwnPosteriors:
         vector = to_vector(models.model, moved, self.moving)
         guarded, fell = advance_guarded(models.guarded, objective, vector, largest_drop)
         change = largest_move(current.items, moved.items)
+        if self.is_anchored:
+            away = populations_move(current.populations, moved.populations)
+            change = jnp.maximum(change, away)
         return dataclasses.replace(models, guarded=guarded), StepInfo(objective, change, fell)
 
 
@@ -114,5 +130,6 @@ def item_errors(
 ) -> Float[Array, "items coordinates coordinates"]:
     """Covariance of each item's parameters: of the inverse of its information and its priors'."""
     total = information + prior_information(models.model, items)
-    loading = None if models.is_loading is None else np.asarray(models.is_loading)
-    return jnp.asarray(by_item(models.model, total, loading), items.slope.dtype)
+    loading = None if models.may_move is None else np.asarray(models.may_move)
+    covariance = by_item(models.model, total, loading)
+    return models.with_held_errors(jnp.asarray(covariance, items.slope.dtype))

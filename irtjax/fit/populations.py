@@ -23,6 +23,7 @@ __all__ = [
     "default_nodes",
     "expanded_move",
     "moments_of_nodes",
+    "populations_move",
     "shifted",
     "start_populations",
     "update_populations",
@@ -130,6 +131,8 @@ def update_populations(
     moments: PopulationMoments,
     is_correlated: bool,
     mass: Float[Array, "populations nodes"] | None = None,
+    *,
+    is_anchored: bool = False,
 ) -> tuple[Populations, ItemParameters]:
     """Populations from the posteriors of their models, and the items on the new scale.
 
@@ -143,6 +146,7 @@ def update_populations(
         is_correlated: whether dims may correlate (a confirmatory model); else the first
             population's covariance is the identity.
         mass: expected number of models at each node, where the weights are estimated.
+        is_anchored: items fix the scale: every population is at its models' moments.
     """
     count = jnp.maximum(moments.count, 1)[:, None]
     mean = moments.total / count
@@ -150,6 +154,9 @@ def update_populations(
     unit = jnp.eye(mean.shape[1], dtype=mean.dtype)
     is_seen = (moments.count > 0)[:, None, None]
     covariance = jnp.where(is_seen, covariance, unit) + 1e-6 * unit
+    if is_anchored:
+        factor = jnp.linalg.cholesky(covariance)
+        return Populations(mean, factor, populations.log_weight), items
     if mass is not None:
         full = mass + _LEAST_MASS
         weight = jnp.log(full) - jnp.log(jnp.sum(full, 1, keepdims=True))
@@ -162,6 +169,13 @@ def update_populations(
         mean.at[0].set(0), jnp.linalg.cholesky(covariance.at[0].set(first)), populations.log_weight
     )
     return _restandardised(moved, items, jnp.zeros_like(sd), sd)
+
+
+def populations_move(old: Populations, new: Populations) -> Float[Array, ""]:
+    """Largest change of a mean or a scale, in standard deviations."""
+    return jnp.maximum(
+        jnp.max(jnp.abs(new.mean - old.mean)), jnp.max(jnp.abs(new.factor - old.factor))
+    )
 
 
 def expanded_move(

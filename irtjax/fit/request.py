@@ -7,6 +7,7 @@ import numpy as np
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.anchors import make_anchors
 from irtjax.fit.arguments import check_components, checked_priors, checked_settings
 from irtjax.fit.features import Features, Side, make_features
 from irtjax.fit.item_support import check_items
@@ -55,6 +56,8 @@ class Request:
             "settings": plain_settings(self.route.estimator),
             "priors": self._priors(),
         }
+        if settings.anchors is not None:
+            identity["anchors"] = settings.anchors.described(self.data.n_items)
         if settings.loadings is not None:
             identity["loadings"] = settings.loadings.digest()
         return identity
@@ -93,6 +96,11 @@ class Request:
         if self.settings.model_group is not None:
             codes, names = self.data.populations(self.settings.model_group)
             found["model_groups"] = described_groups(parameters, codes, names)
+        anchors = self.settings.anchors
+        if anchors is not None:
+            codes = np.zeros(self.data.n_models, np.int32)
+            found["new_models"] = described_groups(parameters, codes, [""])[0]
+            found["scale_correlations"] = anchors.correlations.tolist()
         if self.settings.loadings is not None and self.spec.dims > 1:
             found["ability_correlations"] = ability_correlations(parameters).tolist()
         return found
@@ -115,6 +123,7 @@ def make_request(
     correlated: bool = False,
     item_features: Any = None,
     model_features: Any = None,
+    anchors: Any = None,
     **settings: Any,
 ) -> Request:
     """Check the arguments of `irtjax.fit` against the data, and choose the route.
@@ -128,6 +137,7 @@ def make_request(
         correlated: with loadings, dims may correlate.
         item_features: as `make_features` takes them; None without.
         model_features: as `make_features` takes them; None without.
+        anchors: as `make_anchors` takes them; None without.
         settings: all that `FitSettings` has beside these.
 
     Raises:
@@ -146,6 +156,7 @@ def make_request(
         model_features=_features(data, "model", model_features),
         loadings=mask,
         is_correlated=correlated,
+        anchors=None if anchors is None else make_anchors(data, spec, anchors),
     )
     check_components(chosen)
     if mask is not None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError
+from irtjax.fit.anchors import Anchors
 from irtjax.fit.features import Features
 from irtjax.fit.loadings import Loadings
 from irtjax.fit.registry import registered_estimators
@@ -47,6 +48,7 @@ class FitSettings:
     network: Any = None
     item_features: Features | None = None
     model_features: Features | None = None
+    anchors: Anchors | None = None
 
     def __post_init__(self) -> None:
         _check_known("estimator", self.estimator, ESTIMATORS + registered_estimators())
@@ -66,6 +68,7 @@ class FitSettings:
         if is_own and self.ability_distribution != "normal":
             raise InputError(f"quadrature {self.quadrature} needs the normal ability distribution")
         self._check_loadings()
+        self._check_anchors()
         for_items, for_models = self.needs_items(), self.needs_models()
         if for_items and for_models:
             raise InputError(
@@ -89,7 +92,14 @@ class FitSettings:
 
     def arguments(self) -> dict[str, Any]:
         """As arguments of `irtjax.fit`, but for the loadings."""
-        own = ("loadings", "is_correlated", "network", "item_features", "model_features")
+        own = (
+            "loadings",
+            "is_correlated",
+            "network",
+            "item_features",
+            "model_features",
+            "anchors",
+        )
         names = (field.name for field in dataclasses.fields(self))
         return {name: getattr(self, name) for name in names if name not in own}
 
@@ -124,6 +134,24 @@ class FitSettings:
         ):
             if is_used:
                 raise InputError(f"{name} does not go with loadings; drop one of them")
+
+    def _check_anchors(self) -> None:
+        if self.anchors is None:
+            return
+        for name, is_used in (
+            ("loadings", self.loadings is not None),
+            ("an empirical item distribution", self.item_distribution == "empirical"),
+            ("an empirical ability distribution", self.ability_distribution == "empirical"),
+            (
+                f"estimator {self.estimator}",
+                self.estimator in ("joint-map", *registered_estimators()),
+            ),
+        ):
+            if is_used:
+                raise InputError(
+                    f"anchors do not go with {name}; drop it, or use marginal-items or "
+                    "marginal-models"
+                )
 
     def needs_items(self) -> str:
         """The setting that only `marginal-items` has, empty without."""

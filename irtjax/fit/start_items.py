@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
+from irtjax.fit.held_parameters import HeldParameters
 from irtjax.fit.item_step import ItemModel, ItemParameters
 from irtjax.fit.node_pass import answers
 from irtjax.model.response import Asymptotes
@@ -27,6 +28,7 @@ def start_items(
     *,
     is_jittered: bool = False,
     is_loading: Float[Array, "items dims"] | None = None,
+    held: HeldParameters | None = None,
 ) -> ItemParameters:
     """Intercepts from the items' means, slopes from the leading directions of their covariance.
 
@@ -36,6 +38,7 @@ def start_items(
         key: of the directions' first guess and of the jitter.
         is_jittered: move everything at random: another start.
         is_loading: 1 where an item may have a slope.
+        held: items that stay as they are, on whose scale the others start.
     """
     right, seen = _item_totals(blocks)
     dtype = right.dtype
@@ -52,7 +55,24 @@ def start_items(
         noise = jax.random.normal(slope_key, (size, slope.shape[1]), dtype)
         slope = slope * jnp.exp(_JITTER * noise)
         intercept = intercept + _SHIFT * jax.random.normal(shift_key, intercept.shape, dtype)
-    return ItemParameters(slope, intercept, asymptotes)
+    items = ItemParameters(slope, intercept, asymptotes)
+    return items if held is None else _beside(model, items, held)
+
+
+def _beside(model: ItemModel, items: ItemParameters, held: HeldParameters) -> ItemParameters:
+    """New items beside those that are held.
+
+    In several dims the directions found in the data are not those of the scale, so that all new
+    items start at the mean slopes of the others; in one dim their sign is kept, and their size is
+    that of the others.
+    """
+    slope, weight = held.items.slope, held.is_held[:, None].astype(items.slope.dtype)
+    count = jnp.sum(weight)
+    mean = jnp.sum(weight * slope, axis=0) / count
+    if model.spec.dims == 1 and not model.spec.has_common_slope:
+        mean = jnp.sign(items.slope) * jnp.sum(weight * jnp.abs(slope)) / count
+    start = ItemParameters(jnp.broadcast_to(mean, slope.shape), items.intercept, items.asymptotes)
+    return held.within(start)
 
 
 def start_levels(

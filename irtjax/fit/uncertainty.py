@@ -180,11 +180,14 @@ def ability_errors(
     groups: GroupSums,
     effect: Float[Array, "models groups"] | None,
     effect_variance: Float[Array, ""],
+    scale: Float[Array, "dims dims"] | None = None,
 ) -> AbilityErrors:
-    """Covariances and clustered standard errors of the abilities from the pass's sums."""
+    """Covariances and clustered standard errors of the abilities from the pass's sums.
+
+    Abilities have the prior covariance `scale scale'`, the identity without.
+    """
     dims = sums.spread.shape[1]
-    identity = jnp.eye(dims, dtype=sums.spread.dtype)
-    information = unpack(sums.information.T, dims).transpose(2, 0, 1) + identity
+    information = unpack(sums.information.T, dims).transpose(2, 0, 1)
     score = groups.score
     if groups.effects is not None and effect is not None:
         precision = jnp.maximum(groups.effects.information, 0) + 1 / effect_variance
@@ -192,7 +195,12 @@ def ability_errors(
         information -= jnp.einsum("gki,gli->ikl", coupling, groups.effects.cross)
         effect_score = groups.effects.score - effect.T / effect_variance
         score = score - coupling * effect_score[:, None]
-    inverse = _inverse_of_at_least_the_prior(information)
+    if scale is not None:
+        information = scale.T @ information @ scale
+    unit = jnp.eye(dims, dtype=information.dtype)
+    inverse = _inverse_of_at_least_the_prior(information + unit)
+    if scale is not None:
+        inverse = scale @ inverse @ scale.T
     covariance = inverse + inverse @ sums.spread @ inverse
     meat = jnp.einsum("gki,gli->ikl", score, score)
     share = jnp.maximum(groups.information, 0)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.estimator import StepInfo
+from irtjax.fit.held_parameters import HeldParameters
 from irtjax.fit.hyperparameters import update_asymptotes
 from irtjax.fit.item_step import ItemModel, ItemParameters, log_prior, on_log_scale, step_items
 from irtjax.fit.kernel import Posterior
@@ -65,9 +66,10 @@ class VariationalModels(OwnPosteriors):
         key: jax.Array,
         multiplicity: Float[Array, "blocks models"],
         is_loading: Float[Array, "items dims"] | None = None,
+        held: HeldParameters | None = None,
     ) -> VariationalState:
         """Items from their means and covariances, posteriors after a few passes at these."""
-        state = self.first(blocks, spec, priors, key, multiplicity, is_loading)
+        state = self.first(blocks, spec, priors, key, multiplicity, is_loading, held)
         dtype = state.start.items.slope.dtype
 
         def renew(_: int, posteriors: Posterior) -> Posterior:
@@ -83,7 +85,9 @@ class VariationalModels(OwnPosteriors):
         current = self.current(models)
         found, posteriors = self._pass(blocks, models, current, state.posteriors)
         objective = found.bound + jnp.sum(log_prior(model, current.items))
-        items = _stepped(model, current.items, found, models.is_loading)
+        items = _stepped(model, current.items, found, models.may_move)
+        if models.held is not None:
+            items = models.held.within(items)
         new = self.with_populations(current, items, found.moments)
         advanced, info = self.advanced(models, current, new, objective, _RELATIVE_DROP)
         return VariationalState(advanced, posteriors), info
@@ -158,6 +162,8 @@ def _stepped(
     )
     without = ItemParameters(items.slope, items.intercept, None)
     derivatives = on_log_scale(core, without, found.derivatives)
+    if is_loading is not None:
+        is_loading = is_loading[:, : core.n_coordinates]
     moved = step_items(core, without, derivatives, is_loading)
     asymptotes = items.asymptotes
     if asymptotes is not None and found.answers is not None:
