@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from irtjax.fit.api import fit
     from irtjax.fit.bootstrap import Bootstrap, parametric_bootstrap
     from irtjax.fit.checkpoints import Checkpoints
+    from irtjax.fit.linking import Link, link
     from irtjax.fit.result import FitResult
+    from irtjax.fit.updating import Update, update
     from irtjax.io import read_responses, write_responses
     from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
@@ -44,23 +46,27 @@ __all__ = [
     "FitResult",
     "InputError",
     "IrtjaxWarning",
+    "Link",
     "LogNormal",
     "ModelSpec",
     "Network",
     "Normal",
     "Priors",
     "ResponseMatrix",
+    "Update",
     "adapt",
     "adaptive_test",
     "cross_validate",
     "evaluate_heldout",
     "fit",
     "holdout",
+    "link",
     "lsat6",
     "lsat7",
     "parametric_bootstrap",
     "read_responses",
     "simulate",
+    "update",
     "write_responses",
 ]
 
@@ -75,23 +81,27 @@ _HOMES = {
     "FitResult": "irtjax.fit.result",
     "InputError": "irtjax.errors",
     "IrtjaxWarning": "irtjax.errors",
+    "Link": "irtjax.fit.linking",
     "LogNormal": "irtjax.model.priors",
     "ModelSpec": "irtjax.model.spec",
     "Network": "irtjax.nets.settings",
     "Normal": "irtjax.model.priors",
     "Priors": "irtjax.model.priors",
     "ResponseMatrix": "irtjax.data.responses",
+    "Update": "irtjax.fit.updating",
     "adapt": "irtjax.select.adaptive_runs",
     "adaptive_test": "irtjax.select.adaptive",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "fit": "irtjax.fit.api",
     "holdout": "irtjax.data.splits",
+    "link": "irtjax.fit.linking",
     "lsat6": "irtjax.data.tables",
     "lsat7": "irtjax.data.tables",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
     "read_responses": "irtjax.io",
     "simulate": "irtjax.data.simulate",
+    "update": "irtjax.fit.updating",
     "write_responses": "irtjax.io",
 }
 

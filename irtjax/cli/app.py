@@ -13,9 +13,11 @@ from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
 from irtjax.cli.fit import fit
+from irtjax.cli.link import link
 from irtjax.cli.predict import predict
 from irtjax.cli.quality import quality
 from irtjax.cli.simulate import simulate
+from irtjax.cli.update import update
 from irtjax.errors import InputError
 
 __all__ = ["main"]
@@ -30,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, quality, adapt, simulate, demo):
+for command in (fit, link, update, predict, quality, adapt, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 

@@ -19,6 +19,7 @@ from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
 from irtjax.errors import InputError
 
 if TYPE_CHECKING:
+    from irtjax.fit.anchors import AnchorRun
     from irtjax.fit.checkpoints import Checkpoints
     from irtjax.fit.result import FitResult
     from irtjax.model.priors import Priors
@@ -154,6 +155,16 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = None,
+    anchors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            show_default=False,
+            help="Keep the parameters of the items that this run has (by id), and its scale; "
+            "estimate new items, and the mean and sd of the models.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     max_steps: options.MaxSteps = 1000,
     seed: options.Seed = 0,
     holdout: Annotated[
@@ -223,6 +234,7 @@ def fit(
     arguments |= {
         "item_features": _columns_or_file(item_features),
         "model_features": _columns_or_file(model_features),
+        "anchors": _loaded(anchors),
     }
     arguments["priors"] = _priors(prior or [], spec, no_priors=no_priors)
     parts = read_parts(responses, reader, holdout=holdout, test=test, seed=seed, output=output)
@@ -252,6 +264,15 @@ def _checked_spec(family: str, dims: int, settings: dict[str, Any]) -> "ModelSpe
 def _columns_or_file(given: list[str] | None) -> Any:
     """One name may be a file's; several are columns."""
     return given[0] if given and len(given) == 1 else given or None
+
+
+def _loaded(anchors: Path | None) -> "AnchorRun | None":
+    """The run of the anchors, read once; its folder stays with it for the record."""
+    if anchors is None:
+        return None
+    from irtjax.fit.anchors import AnchorRun
+
+    return AnchorRun.load(anchors)
 
 
 def _network(changes: list[str]) -> "Network | None":

@@ -20,7 +20,8 @@ __all__ = ["RunFolder"]
 # written last.
 _MARK = "fit.json"
 _FILES = ("items.csv", "models.csv", "responses.npz")
-_SOMETIMES = ("loss.png",)  # of networks
+# Of networks, of links, of updates.
+_SOMETIMES = ("loss.png", "link.csv", "moved_models.csv", "moved_items.csv")
 _CHECKPOINT = "checkpoint"
 _CHECKPOINTS = ("steps", "result")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "agreement",
+    "anchor_lines",
     "fit_name",
     "groups_of_models",
     "show_files",
@@ -54,6 +55,8 @@ def show_fit(fit: "FitResult", output: Console) -> None:
     )
     if "starts" in report:
         lines(output, "Starts", agreement(report["starts"]))
+    if "anchors" in report:
+        lines(output, "Anchors", *anchor_lines(report))
     if "model_groups" in report:
         lines(output, "Groups", groups_of_models(report["model_group"], report["model_groups"]))
 
@@ -67,6 +70,17 @@ def agreement(starts: Mapping[str, Any]) -> str:
     spread = starts["largest_spread"]
     parts = ", ".join(f"{name} {value:.2g}" for name, value in spread.items() if value > 0)
     return f"{text}; these differ by at most {parts}" if parts else f"{text}; these are equal"
+
+
+def anchor_lines(report: Mapping[str, Any]) -> list[str]:
+    """How many items another run fixed, and where the new models are on its scale."""
+    anchors, models = report["anchors"], report["new_models"]
+    where = f" as {anchors['run']} has them" if anchors["run"] else ""
+    return [
+        f"{counted(anchors['n_anchors'], 'item')} fixed{where}, "
+        f"{counted(anchors['n_new_items'], 'new item')} estimated",
+        f"new models on that scale: mean {_numbers(models['mean'])}, sd {_numbers(models['sd'])}",
+    ]
 
 
 def groups_of_models(column: str, groups: Sequence[Mapping[str, Any]]) -> str:

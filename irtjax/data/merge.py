@@ -1,0 +1,134 @@
+"""Responses that arrived later, beside those that were there."""
+
+import numpy as np
+import pandas as pd
+
+from irtjax.data.cells import Cells
+from irtjax.data.responses import Provenance, ResponseMatrix
+from irtjax.errors import InputError
+
+__all__ = ["cells_not_in", "merged_responses"]
+
+
+def merged_responses(
+    old: ResponseMatrix, new: ResponseMatrix, *, replace: bool = False
+) -> ResponseMatrix:
+    """Both as one matrix: models and items of the old one first, in its order.
+
+    A cell that both have with the same response and weight counts once. Metadata are those of the
+    old matrix where it has the model or item and the column.
+
+    Args:
+        old: responses that were there.
+        new: responses that arrived.
+        replace: where both have a cell with different responses, take the new one.
+
+    Raises:
+        InputError: a cell with different responses, without `replace`.
+    """
+    model_ids, of_models = _union(old.model_ids, new.model_ids)
+    item_ids, of_items = _union(old.item_ids, new.item_ids)
+    before, found = old.cells(), new.cells()
+    arrived = Cells(
+        of_models[found.model_index], of_items[found.item_index], found.response, found.weight
+    )
+    n_models = len(model_ids)
+    keys, places = _keys(before, n_models), _keys(arrived, n_models)
+    _, first, second = np.intersect1d(keys, places, assume_unique=True, return_indices=True)
+    differs = (before.response[first] != arrived.response[second]) | (
+        before.weight[first] != arrived.weight[second]
+    )
+    if differs.any() and not replace:
+        raise InputError(_conflict(before, arrived, first, second, differs, model_ids, item_ids))
+    gone = first if replace else np.zeros(0, int)
+    repeated = np.zeros(0, int) if replace else second
+    before = before.taken(np.delete(np.arange(len(before)), gone))
+    arrived = arrived.taken(np.delete(np.arange(len(arrived)), repeated))
+    joined = [
+        np.concatenate([getattr(before, name), getattr(arrived, name)])
+        for name in ("model_index", "item_index", "response", "weight")
+    ]
+    return ResponseMatrix.from_cells(
+        *joined[:3],
+        model_ids=list(model_ids),
+        item_ids=list(item_ids),
+        weight=joined[3],
+        item_metadata=_metadata(
+            old.item_metadata, new.item_metadata, old.item_ids, new.item_ids, item_ids
+        ),
+        model_metadata=_metadata(
+            old.model_metadata, new.model_metadata, old.model_ids, new.model_ids, model_ids
+        ),
+        provenance=Provenance(
+            old.provenance.files + new.provenance.files,
+            new.provenance.choices,
+            tuple(dict.fromkeys(old.provenance.warnings + new.provenance.warnings)),
+        ),
+    )
+
+
+def cells_not_in(data: ResponseMatrix, cells: Cells) -> ResponseMatrix:
+    """The matrix without some cells, which are given by its own indices."""
+    own = data.cells()
+    is_kept = ~np.isin(_keys(own, data.n_models), _keys(cells, data.n_models))
+    if is_kept.all():
+        return data
+    kept = own.taken(is_kept)
+    return ResponseMatrix.from_cells(
+        kept.model_index,
+        kept.item_index,
+        kept.response,
+        model_ids=list(data.model_ids),
+        item_ids=list(data.item_ids),
+        weight=kept.weight,
+        item_metadata=data.item_metadata,
+        model_metadata=data.model_metadata,
+        provenance=data.provenance,
+    )
+
+
+def _union(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Old ids and then those that are new, and where each new one stands."""
+    is_new = pd.Index(old).get_indexer(new) < 0
+    ids = np.concatenate([old, new[is_new]])
+    return ids, pd.Index(ids).get_indexer(new).astype(np.int32)
+
+
+def _keys(cells: Cells, n_models: int) -> np.ndarray:
+    return cells.item_index.astype(np.int64) * n_models + cells.model_index
+
+
+def _conflict(
+    before: Cells,
+    arrived: Cells,
+    first: np.ndarray,
+    second: np.ndarray,
+    differs: np.ndarray,
+    model_ids: np.ndarray,
+    item_ids: np.ndarray,
+) -> str:
+    at = int(np.flatnonzero(differs)[0])
+    one, other = int(first[at]), int(second[at])
+    count = int(np.count_nonzero(differs))
+    more = f"; {count:,} cells differ" if count > 1 else ""
+    return (
+        f"item {item_ids[before.item_index[one]]!r} has the response {before.response[one]:g} of "
+        f"model {model_ids[before.model_index[one]]!r} in the run and "
+        f"{arrived.response[other]:g} in the new data{more}; pass --replace to take the new ones"
+    )
+
+
+def _metadata(
+    old: pd.DataFrame, new: pd.DataFrame, old_ids: np.ndarray, new_ids: np.ndarray, ids: np.ndarray
+) -> pd.DataFrame:
+    """Columns of both, a row an id."""
+    one, other = old.set_axis(old_ids, axis=0), new.set_axis(new_ids, axis=0)
+    columns = {}
+    for name in dict.fromkeys([*old.columns, *new.columns]):
+        parts = [table[name] for table in (one, other) if name in table]
+        values = parts[0].reindex(ids)
+        for part in parts[1:]:
+            missing = ~np.isin(ids, parts[0].index)
+            values = values.astype(object).where(~missing, part.reindex(ids))
+        columns[name] = values.infer_objects().to_numpy()
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(ids)))
