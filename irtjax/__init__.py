@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from irtjax.nets.settings import Network
     from irtjax.select.adaptive import AdaptiveSession, adaptive_test
     from irtjax.select.adaptive_runs import AdaptiveRuns, adapt
+    from irtjax.select.api import select_items
+    from irtjax.select.selection import Selection
 
 __version__ = importlib.metadata.version("irtjax")
 
@@ -53,6 +55,7 @@ __all__ = [
     "Normal",
     "Priors",
     "ResponseMatrix",
+    "Selection",
     "Update",
     "adapt",
     "adaptive_test",
@@ -65,6 +68,7 @@ __all__ = [
     "lsat7",
     "parametric_bootstrap",
     "read_responses",
+    "select_items",
     "simulate",
     "update",
     "write_responses",
@@ -88,6 +92,7 @@ _HOMES = {
     "Normal": "irtjax.model.priors",
     "Priors": "irtjax.model.priors",
     "ResponseMatrix": "irtjax.data.responses",
+    "Selection": "irtjax.select.selection",
     "Update": "irtjax.fit.updating",
     "adapt": "irtjax.select.adaptive_runs",
     "adaptive_test": "irtjax.select.adaptive",
@@ -100,6 +105,7 @@ _HOMES = {
     "lsat7": "irtjax.data.tables",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
     "read_responses": "irtjax.io",
+    "select_items": "irtjax.select.api",
     "simulate": "irtjax.data.simulate",
     "update": "irtjax.fit.updating",
     "write_responses": "irtjax.io",

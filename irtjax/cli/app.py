@@ -16,6 +16,7 @@ from irtjax.cli.fit import fit
 from irtjax.cli.link import link
 from irtjax.cli.predict import predict
 from irtjax.cli.quality import quality
+from irtjax.cli.select import select
 from irtjax.cli.simulate import simulate
 from irtjax.cli.update import update
 from irtjax.errors import InputError
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, link, update, predict, quality, adapt, simulate, demo):
+for command in (fit, link, update, predict, quality, select, adapt, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
 __all__ = [
+    "ITEM_FLAGS",
     "ability_table",
     "dims_without_spread",
     "item_table",
@@ -20,6 +21,19 @@ __all__ = [
     "slope_and_intercept",
 ]
 
+# What a row of `items.csv` may have under `flags`.
+ITEM_FLAGS = (
+    "no_responses",
+    "few_responses",
+    "all_right",
+    "all_wrong",
+    "negative_slope",
+    "weak_slope",
+    "unbounded",
+    "weak_guessing",
+    "weak_feasibility",
+    "no_error",
+)
 # Below this an item says nothing about ability, and its difficulty is a division by noise: NaN.
 _SMALLEST_DISCRIMINATION = 1e-4
 # Abilities closer than this, in standard deviations, are the same in their rounding.

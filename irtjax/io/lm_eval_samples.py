@@ -1,0 +1,55 @@
+"""Writer of lm-evaluation-harness' `--samples`: which documents of each task are evaluated.
+
+    lm_eval --tasks gsm8k,mmlu --samples samples.json
+
+A JSON object of task to document numbers, as `samples_<task>_*.jsonl` files have them in `doc_id`
+and the reader in its item ids, `task/doc_id`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from irtjax.errors import InputError
+from irtjax.io.write import write_json
+
+__all__ = ["samples_of", "write_samples"]
+
+
+def samples_of(
+    item_ids: Sequence[str], benchmarks: Sequence[Any] | None = None
+) -> dict[str, list[int]]:
+    """Document numbers by task, tasks in the order of their first item, numbers ascending.
+
+    Args:
+        item_ids: `task/number`.
+        benchmarks: the task of each item, which may itself have a slash; without, what stands
+            before the last slash.
+
+    Raises:
+        InputError: an id of another form.
+
+    >>> samples_of(["gsm8k/12", "arc/0", "gsm8k/3"])
+    {'gsm8k': [3, 12], 'arc': [0]}
+    """
+    found: dict[str, list[int]] = {}
+    for k, item in enumerate(item_ids):
+        task, _, number = str(item).rpartition("/")
+        if benchmarks is not None and str(item).startswith(f"{benchmarks[k]}/"):
+            task, number = str(benchmarks[k]), str(item)[len(str(benchmarks[k])) + 1 :]
+        if not task or not (number.isascii() and number.isdigit()):
+            raise InputError(
+                f"item {str(item)!r} is no document of lm-evaluation-harness: its ids are "
+                "TASK/NUMBER; write .csv or .txt"
+            )
+        found.setdefault(task, []).append(int(number))
+    return {task: sorted(numbers) for task, numbers in found.items()}
+
+
+def write_samples(samples: Mapping[str, Sequence[int]], path: Path) -> None:
+    """Write them as JSON.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    write_json(samples, path)
