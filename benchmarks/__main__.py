@@ -7,6 +7,8 @@
     python -m benchmarks roofline                 one pass against the processor's rates
     python -m benchmarks coverage                 how often 95% intervals hold the truth
     python -m benchmarks adaptive                 adaptive against random items, held-out models
+    python -m benchmarks selection-speed          information and selection of 34,000 items
+    python -m benchmarks selection-honest         PSN-IRT's Table 6 with models ranked unseen
     python -m benchmarks fit-w2 read-w2           single measurements of irtjax
 
 Results go to benchmarks/results, or to the folder that --out names. The first use of a peer makes
@@ -38,6 +40,8 @@ SINGLE = {
     "roofline": "benchmarks.roofline",
     "coverage": "benchmarks.coverage",
     "adaptive": "benchmarks.adaptive",
+    "selection-honest": "benchmarks.selection_honest",
+    "selection-speed": "benchmarks.selection_speed",
 }
 _RESULTS = ROOT / "benchmarks" / "results"
 

@@ -12,7 +12,10 @@ __all__ = ["PROBLEMS", "IrtjaxRun", "PeerRun", "ProblemPlan"]
 
 @dataclasses.dataclass(frozen=True)
 class IrtjaxRun:
-    """One setting of irtjax: `family` and `dims` of the spec, further arguments of `irtjax.fit`."""
+    """One setting of irtjax: `family` and `dims` of the spec, further arguments of `irtjax.fit`.
+
+    For items to select from, how many `picks`.
+    """
 
     label: str
     family: str = "2pl"
@@ -199,11 +202,12 @@ PROBLEMS: dict[str, ProblemPlan] = {
     ),
     "selection": ProblemPlan(
         selection_items,
+        irtjax=(IrtjaxRun("maximum information", arguments={"picks": 50}),),
         peers=(
             PeerRun("catsim", "MaxInfoSelector", {"picks": 50}),
             PeerRun("mirt", "information pass", {"method": "information", "picks": 50}),
         ),
-        left_out={"irtjax": "irtjax.select does not exist yet"},
+        irtjax_turns=2,
         figure_of_merit="",
     ),
 }

@@ -14,6 +14,7 @@ from benchmarks.catalogue import PROBLEMS, IrtjaxRun
 from benchmarks.measure import peak_mebibytes, timed
 from benchmarks.problems import Problem
 from benchmarks.quality import heldout_quality, recovery
+from benchmarks.selection_speed import measured_picks
 from irtjax.errors import IrtjaxWarning
 from irtjax.fit.api import fit
 from irtjax.fit.result import FitResult
@@ -72,7 +73,11 @@ def main() -> None:
     parser.add_argument("run", type=int, help="position among the problem's settings of irtjax")
     arguments = parser.parse_args()
     plan = PROBLEMS[arguments.problem]
-    print(json.dumps(measured(plan.make(), plan.irtjax[arguments.run])))
+    problem, run = plan.make(), plan.irtjax[arguments.run]
+    if isinstance(problem, Problem):
+        print(json.dumps(measured(problem, run)))
+    else:
+        print(json.dumps(measured_picks(problem, run.arguments["picks"])))
 
 
 if __name__ == "__main__":

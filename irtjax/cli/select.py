@@ -193,6 +193,10 @@ def _show(selection: "Selection", n_items: int, output: "Console") -> None:
         table.add_row(f"{row['n_items']:,}", *(f"{row[name]:.3f}" for name in names))
     show_table(output, "Expected precision by number of items", table)
     output.print()
-    needed = [(each, selection.size_for(each)) for each in _RELIABILITIES]
-    reached = ", ".join(f"{each:g} with {size:,}" for each, size in needed if size is not None)
-    lines(output, "Reliable", f"{reached or 'not to .8'} items")
+    needed = {each: selection.size_for(each) for each in _RELIABILITIES}
+    words = {
+        each: "not reached" if size is None else counted(size, "item")
+        for each, size in needed.items()
+    }
+    reached = ", ".join(f"{each:g} {said}" for each, said in words.items())
+    lines(output, "Needed", f"for a reliability of {reached}")

@@ -17,7 +17,12 @@ def test_the_command_gives_what_python_gives(irtjax, finished_run, tmp_path):
         "select", finished_run, *arguments, "--out", "s.csv", "--out", "s.json", "--out", "s.txt"
     )
     assert (outcome.code, outcome.err) == (0, "")
-    for text in (f"{BUDGET} of 200 items by d-optimal", "dim1 reliability", "s.json: 12 items"):
+    for text in (
+        f"{BUDGET} of 200 items by d-optimal",
+        "dim1 reliability",
+        "for a reliability of 0.8",
+        "s.json: 12 items",
+    ):
         assert text in outcome.out
     selection = select_items(
         FitResult.load(finished_run), BUDGET, per={"benchmark": "2-4"}, target="top", seed=3

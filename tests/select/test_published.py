@@ -1,7 +1,7 @@
 """PSN-IRT's Table 6: the published recipe on the published parameters gives the published tau.
 
 Zhou et al. (2026), arXiv 2505.15055. The recipe scores models with the responses that the
-parameters were fitted to; what is left of it without that is in benchmarks/selection.py.
+parameters were fitted to; what is left of it without that is in benchmarks/selection_honest.py.
 """
 
 import jax.numpy as jnp
@@ -9,23 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, rankdata
 
+from benchmarks.selection_honest import RANKS
 from irtjax.model.curves import item_curves
 from irtjax.model.information import item_information
 from irtjax.select.quotas import Quotas
 from irtjax.select.ranked import best_first
 
-RANKS = {
-    "DeepSeek-V3": 1,
-    "Hunyuan-Turbo": 2,
-    "Yi-Lightning": 3,
-    "Qwen-Plus": 4,
-    "Gemini-1.5": 5,
-    "360GPT2-Pro": 6,
-    "Moonshot-v1": 7,
-    "Mistral-7B": 10,
-    "Vicuna-7B": 11,
-    "Gemma-2B": 12,
-}
 WEAK = ("Mistral-7B", "Qwen2.5-3B", "Vicuna-7B", "Gemma-2B")
 
 
