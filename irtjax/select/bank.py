@@ -2,20 +2,31 @@
 
 Everything works in the order of the ids: equal gains then go to the first id, whatever order the
 responses were in.
+
+Items tell about abilities what their mean curve tells, over what their parameters may be: a slope
+that is only estimated high, by few models, promises less than one that is known.
 """
 
 import dataclasses
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from irtjax.errors import InputError
+from irtjax.fit.packed import pair_index, quadratic
 from irtjax.fit.result import FitResult
 from irtjax.fit.tables import ITEM_FLAGS, slope_and_intercept
-from irtjax.model.curves import ItemCurves, item_curves
+from irtjax.model.curves import ItemCurves, item_curves, padded_curves
+from irtjax.model.information import cell_information, logit_slope
+from irtjax.model.quadrature import normal_expectation
+from irtjax.model.response import response_probabilities
 
-__all__ = ["Bank", "bank_of"]
+__all__ = ["Bank", "bank_of", "told_at"]
+
+_N_NODES = 7
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,6 +38,8 @@ class Bank:
         item_ids: in ascending order.
         position: of each item in the fit.
         prior: covariance of the abilities, dims x dims.
+        spread: covariance of each item's slopes and intercept (packed lower triangles); None where
+            they are taken as known.
         group: the benchmark of each item, where models have effects on them; None without.
         effect_variance: of these effects.
         excluded: how many items were left out, by flag.
@@ -36,6 +49,7 @@ class Bank:
     item_ids: np.ndarray
     position: np.ndarray
     prior: np.ndarray
+    spread: Float[Array, "items pairs"] | None = None
     group: np.ndarray | None = None
     effect_variance: float = 0.0
     excluded: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -64,7 +78,9 @@ def bank_of(fit: FitResult, exclude_flags: Sequence[str] = ()) -> Bank:
     position = np.flatnonzero(is_kept)
     ids = np.asarray(fit.data.item_ids, str)[position]
     position = position[np.argsort(ids, kind="stable")]
-    slope, intercept, _ = slope_and_intercept(fit)
+    slope, intercept, covariance = slope_and_intercept(fit)
+    covariance = np.where(np.isfinite(covariance), covariance, 0)[position]
+    rows, columns = pair_index(slope.shape[1] + 1)
     fitted, group, variance = fit.parameters, None, 0.0
     if fitted.effect is not None and fitted.effect_variance is not None:
         group, variance = fit.groups()[0][position], float(fitted.effect_variance)
@@ -78,10 +94,47 @@ def bank_of(fit: FitResult, exclude_flags: Sequence[str] = ()) -> Bank:
         np.asarray(fit.data.item_ids, str)[position],
         position,
         np.asarray(fitted.population_covariance[0], np.float64),
+        jnp.asarray(covariance[:, rows, columns], float),
         group,
         variance,
         excluded,
     )
+
+
+def told_at(bank: Bank, ability: np.ndarray, n_rows: int = 0) -> Float[Array, "points items"]:
+    """What an answer to each item tells about its logit at each ability (`g`), per squared logit.
+
+    Of the mean curve, whose slope is `E[dP/dz]` and whose variance is `E[P] E[1 - P]`.
+
+    Args:
+        bank: the items.
+        ability: points x dims.
+        n_rows: items to pad to with flat ones; none without.
+    """
+    more = max(n_rows - bank.curves.n_items, 0)
+    curves = padded_curves(bank.curves, bank.curves.n_items + more)
+    points = jnp.asarray(ability, curves.slope.dtype)
+    if bank.spread is None:
+        return _told_of_known(curves, points)
+    return _told(curves, jnp.pad(bank.spread, ((0, more), (0, 0))), points)
+
+
+_told_of_known = jax.jit(cell_information)
+
+
+@jax.jit
+def _told(
+    curves: ItemCurves, spread: Float[Array, "items pairs"], ability: Float[Array, "points dims"]
+) -> Float[Array, "points items"]:
+    design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)
+    variance = jnp.maximum(quadratic(design) @ spread.T, 0)
+
+    def at(logit: Float[Array, "points items"]) -> tuple[Array, Array, Array]:
+        rise = logit_slope(logit, curves.guessing, curves.feasibility)
+        return rise, *response_probabilities(logit, curves.asymptotes)
+
+    rise, p, not_p = normal_expectation(at, curves.logit(ability), variance, _N_NODES)
+    return rise / p * (rise / not_p)
 
 
 def _kept(flags: list[str], exclude: Sequence[str]) -> tuple[np.ndarray, dict[str, int]]:

@@ -21,9 +21,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.model.curves import padded_curves
-from irtjax.model.information import cell_information
 from irtjax.model.pytree import pytree_dataclass, static_field
-from irtjax.select.bank import Bank
+from irtjax.select.bank import Bank, told_at
 from irtjax.select.quotas import Quotas, room
 from irtjax.select.target import Target
 
@@ -131,8 +130,7 @@ def _prepared(
 ) -> tuple[_Problem, _State]:
     n, n_rows = bank.curves.n_items, _rounded_up(bank.curves.n_items)
     curves, more = padded_curves(bank.curves, n_rows), n_rows - n
-    dtype = curves.slope.dtype
-    dims = curves.dims
+    dtype, dims = curves.slope.dtype, curves.dims
     frame = np.eye(dims) if direction is None else np.asarray(direction)[None]
     measured = np.pad(frame, ((0, 0), (0, bank.n_groups)))
     is_all = direction is None and not bank.n_groups and criterion == "d-optimal"
@@ -141,7 +139,7 @@ def _prepared(
     problem = _Problem(
         curves.slope,
         None if bank.group is None else jnp.asarray(np.pad(bank.group, (0, more)), jnp.int32),
-        _told(curves, jnp.asarray(target.ability, dtype)),
+        told_at(bank, target.ability, n_rows),
         jnp.asarray(target.weight, dtype),
         None if is_all else jnp.asarray(measured, dtype),
         jnp.asarray(np.pad(quotas.group, (0, more)), jnp.int32),
@@ -152,9 +150,6 @@ def _prepared(
     prior = jnp.asarray(bank.prior_covariance(), dtype)
     covariance = jnp.broadcast_to(prior, (len(target.weight), *prior.shape))
     return problem, _State(covariance, jnp.asarray(is_free), jnp.zeros_like(problem.least))
-
-
-_told = jax.jit(cell_information)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -197,8 +192,10 @@ def _best(
     has_room = room(state.count, left, problem.least, problem.most)
     may = state.is_free & has_room[problem.quota_group]
     gain = jnp.where(may, _gains(problem, state), -1)
-    item = jnp.argmax(gain).astype(jnp.int32)
-    return item, gain[item]
+    best = jnp.max(gain)
+    # XLA's argmax on CPU reduces pairs one by one; this does two reductions that are vectorised.
+    place = jnp.arange(len(gain), dtype=jnp.int32)
+    return jnp.min(jnp.where(gain == best, place, len(gain) - 1)), best
 
 
 def _gains(problem: _Problem, state: _State) -> Float[Array, " items"]:

@@ -1,17 +1,12 @@
 """How precisely the first 1, 2, 3, ... items of a selection measure."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax.model.information import cell_information
-from irtjax.select.bank import Bank
+from irtjax.select.bank import Bank, told_at
 from irtjax.select.target import Target
 
 __all__ = ["precision_curve", "size_for"]
-
-_told = jax.jit(cell_information)
 
 
 def precision_curve(
@@ -22,7 +17,7 @@ def precision_curve(
     With V the posterior covariance after n items (the prior's precision and the items'
     information, benchmark effects unknown where the fit has them), `dim1_se` is the root of the
     target's mean of its first variance (latent standard deviations), `dim1_reliability` that mean
-    as a share of the prior's variance, from 1. Item parameters are taken as known.
+    as a share of the prior's variance, from 1. Items tell what their mean curves tell.
 
     Args:
         bank: the items.
@@ -33,9 +28,8 @@ def precision_curve(
     Returns:
         One row an item, float64.
     """
-    taken = bank.curves.taken(jnp.asarray(order, jnp.int32))
-    told = np.asarray(_told(taken, jnp.asarray(target.ability, taken.slope.dtype)), np.float64)
-    loading = np.asarray(taken.slope, np.float64)
+    told = np.asarray(told_at(bank, target.ability), np.float64)[:, order]
+    loading = np.asarray(bank.curves.slope, np.float64)[order]
     dims = loading.shape[1]
     if bank.group is not None:
         loading = np.concatenate([loading, np.eye(bank.n_groups)[bank.group[order]]], axis=1)

@@ -27,7 +27,7 @@ def drawn_bank(dims=2, seed=0, *, n_groups=0):
     )
     group = rng.integers(0, n_groups, N_ITEMS) if n_groups else None
     prior = np.eye(dims) + 0.2 * (1 - np.eye(dims))
-    return Bank(curves, ids, np.arange(N_ITEMS), prior, group, 0.4)
+    return Bank(curves, ids, np.arange(N_ITEMS), prior, None, group, 0.4)
 
 
 def drawn_target(dims=2, seed=0):
