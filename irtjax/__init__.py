@@ -13,9 +13,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irtjax.audit.flags import flag_items
+    from irtjax.audit.wrong_key import wrong_keys
     from irtjax.data.cells import Cells
     from irtjax.data.responses import ResponseMatrix
     from irtjax.data.simulate import simulate
+    from irtjax.data.simulate_answers import simulate_answers
     from irtjax.data.splits import holdout
     from irtjax.data.tables import lsat6, lsat7
     from irtjax.errors import InputError, IrtjaxWarning
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from irtjax.fit.linking import Link, link
     from irtjax.fit.result import FitResult
     from irtjax.fit.updating import Update, update
-    from irtjax.io import read_responses, write_responses
+    from irtjax.io import read_answers, read_responses, write_responses
     from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
     from irtjax.nets.settings import Network
@@ -62,16 +65,20 @@ __all__ = [
     "cross_validate",
     "evaluate_heldout",
     "fit",
+    "flag_items",
     "holdout",
     "link",
     "lsat6",
     "lsat7",
     "parametric_bootstrap",
+    "read_answers",
     "read_responses",
     "select_items",
     "simulate",
+    "simulate_answers",
     "update",
     "write_responses",
+    "wrong_keys",
 ]
 
 # Names are imported when first used: JAX and pandas take a second, `irtjax --help` needs neither.
@@ -99,16 +106,20 @@ _HOMES = {
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "fit": "irtjax.fit.api",
+    "flag_items": "irtjax.audit.flags",
     "holdout": "irtjax.data.splits",
     "link": "irtjax.fit.linking",
     "lsat6": "irtjax.data.tables",
     "lsat7": "irtjax.data.tables",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
+    "read_answers": "irtjax.io",
     "read_responses": "irtjax.io",
     "select_items": "irtjax.select.api",
     "simulate": "irtjax.data.simulate",
+    "simulate_answers": "irtjax.data.simulate_answers",
     "update": "irtjax.fit.updating",
     "write_responses": "irtjax.io",
+    "wrong_keys": "irtjax.audit.wrong_key",
 }
 
 

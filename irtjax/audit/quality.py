@@ -16,7 +16,7 @@ from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
 from irtjax.model.information import logit_information, logit_slope
 
-__all__ = ["INDICATORS", "item_quality", "quality_at", "ranked_means"]
+__all__ = ["INDICATORS", "highest_logits", "item_quality", "quality_at", "ranked_means"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,16 +48,7 @@ def item_quality(fit: FitResult) -> pd.DataFrame:
     largest projection of the models on them.
     """
     table = fit.item_parameters()
-    slope = np.asarray(fit.parameters.mean[:, :, :-1], np.float64)
-    share = np.asarray(fit.parameters.share, np.float64)
-    slope = np.einsum("jc,jck->jk", share, slope)
-    ability = np.asarray(fit.parameters.ability, np.float64)
-    logit = np.max(slope @ ability.T, axis=1) + table["intercept"].to_numpy()
-    steepness = table["discrimination"].to_numpy()
-    if fit.spec.dims == 1:
-        # A falling item's top is still the best model.
-        logit = slope[:, 0] * ability.max() + table["intercept"].to_numpy()
-        steepness = slope[:, 0]
+    logit, steepness = highest_logits(fit, table)
     guessing, feasibility = table["guessing"].to_numpy(), table["feasibility"].to_numpy()
     metadata = [name for name in fit.data.item_metadata.columns if name in table]
     found = table[["item_id", *metadata, "difficulty", "discrimination", "guessing"]]
@@ -65,6 +56,24 @@ def item_quality(fit: FitResult) -> pd.DataFrame:
     return found.assign(
         feasibility=feasibility, leh=leh, information=information, flags=table["flags"]
     )
+
+
+def highest_logits(fit: FitResult, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of items at the highest ability along their slopes, and how steep they are there.
+
+    Args:
+        fit: the fit.
+        table: its item parameters.
+    """
+    slope = np.asarray(fit.parameters.mean[:, :, :-1], np.float64)
+    share = np.asarray(fit.parameters.share, np.float64)
+    slope = np.einsum("jc,jck->jk", share, slope)
+    ability = np.asarray(fit.parameters.ability, np.float64)
+    if fit.spec.dims == 1:
+        # A falling item's top is still the best model.
+        return slope[:, 0] * ability.max() + table["intercept"].to_numpy(), slope[:, 0]
+    logit = np.max(slope @ ability.T, axis=1) + table["intercept"].to_numpy()
+    return logit, table["discrimination"].to_numpy()
 
 
 def quality_at(

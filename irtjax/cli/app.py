@@ -13,6 +13,7 @@ from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
 from irtjax.cli.fit import fit
+from irtjax.cli.flags import flags
 from irtjax.cli.link import link
 from irtjax.cli.predict import predict
 from irtjax.cli.quality import quality
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, link, update, predict, quality, select, adapt, simulate, demo):
+for command in (fit, link, update, predict, quality, flags, select, adapt, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 

@@ -1,5 +1,6 @@
 """Readers and plain writers: one reader per source format, one writer per target format."""
 
+from irtjax.io.answers import read_answers
 from irtjax.io.files import sha256_of
 from irtjax.io.pairs import read_pairs
 from irtjax.io.read import read_responses
@@ -7,6 +8,7 @@ from irtjax.io.write import write_json, write_table
 from irtjax.io.write_matrix import write_responses
 
 __all__ = [
+    "read_answers",
     "read_pairs",
     "read_responses",
     "sha256_of",

@@ -1,0 +1,154 @@
+"""Flags: what is planted is found, nothing else is said of clean items, and the table's form."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from irtjax.audit.dependence import closest_items, identical_items
+from irtjax.audit.flag_names import FLAGS
+from irtjax.audit.flags import flag_items
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.model.spec import ModelSpec
+from tests.audit.keys import case
+from tests.fit.fitting import fitted, quiet_fit
+
+N_MODELS, N_ITEMS = 40, 900
+COPIES, DEPENDENT = (10, 11), (20, 21)
+NOBODY, FEW, ALL_RIGHT, ALL_WRONG = 30, 31, 32, 33
+
+
+def planted(seed=0):
+    """Clean 2PL responses with one pair of copies, one dependent pair, and four odd totals."""
+    rng = np.random.default_rng(seed)
+    ability = rng.standard_normal(N_MODELS)
+    slope, difficulty = rng.lognormal(0, 0.3, N_ITEMS), rng.normal(0, 1, N_ITEMS)
+    difficulty[[*COPIES, *DEPENDENT]] = 0
+    p = expit(slope * (ability[:, None] - difficulty))
+    response = (rng.random(p.shape) < p).astype(np.int8)
+    response[:, COPIES[1]] = response[:, COPIES[0]]
+    response[3:, DEPENDENT[1]] = response[3:, DEPENDENT[0]]
+    response[:3, DEPENDENT[1]] = 1 - response[:3, DEPENDENT[0]]
+    response[:, NOBODY] = -1
+    response[4:, FEW] = -1
+    response[:, ALL_RIGHT], response[:, ALL_WRONG] = 1, 0
+    return ResponseMatrix.from_dense(
+        response, item_metadata=pd.DataFrame({"benchmark": ["x"] * N_ITEMS})
+    )
+
+
+def items_with(table, flag):
+    return [int(name.split("-")[1]) for name in table.loc[table["flag"] == flag, "item_id"]]
+
+
+def test_what_is_planted_is_found():
+    result = quiet_fit(planted())
+    table = flag_items(result, bootstrap=1)
+    assert list(table.columns) == [
+        "rank", "item_id", "benchmark", "flag", "value", "threshold", "false_discovery_rate",
+        "reason",
+    ]  # fmt: skip
+    assert set(table["flag"]) <= set(FLAGS)
+    order = [list(FLAGS).index(flag) for flag in table["flag"]]
+    assert order == sorted(order)
+    assert table["rank"].tolist() == list(range(1, len(table) + 1))
+    assert sorted(items_with(table, "identical_responses")) == list(COPIES)
+    dependent = items_with(table, "local_dependence")
+    assert set(COPIES + DEPENDENT) <= set(dependent)
+    assert len(dependent) <= 8
+    assert items_with(table, "no_responses") == [NOBODY]
+    assert items_with(table, "few_responses") == [FEW]
+    assert ALL_RIGHT in items_with(table, "all_right")
+    assert ALL_WRONG in items_with(table, "all_wrong")
+    assert len(items_with(table, "wrong_key")) <= 1  # at a false discovery rate of .8
+    pair = table[(table["flag"] == "local_dependence") & (table["item_id"] == "item-20")]
+    assert "item-21" in pair["reason"].iloc[0]
+
+
+def test_flags_of_the_items_table_are_the_same():
+    result = quiet_fit(planted())
+    table, items = flag_items(result, bootstrap=0), result.item_parameters()
+    for flag in ("negative_slope", "weak_slope", "no_responses", "few_responses"):
+        named = items["flags"].str.split(";").map(lambda each, flag=flag: flag in each)
+        assert sorted(items_with(table, flag)) == np.flatnonzero(named).tolist(), flag
+    again = flag_items(result, bootstrap=0)
+    pd.testing.assert_frame_equal(table, again)
+
+
+def test_answers_name_the_right_option():
+    made, result = case()
+    table = flag_items(result, made.answers, bootstrap=1)
+    keys = table[table["flag"] == "wrong_key"]
+    assert len(keys) > 5
+    assert keys["value"].ge(0.2).all()
+    assert keys["reason"].str.contains(r"answer '[A-J]', \d+ of \d+ strong models").any()
+    assert keys["false_discovery_rate"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("kind", ["4pl-2d", "mixture"])
+def test_dims_effects_and_mixtures(kind):
+    table = flag_items(fitted(kind), bootstrap=1)
+    assert table["value"].notna().all()
+    assert table["reason"].str.len().gt(0).all()
+
+
+def test_q3_is_the_correlation_of_residuals():
+    result = quiet_fit(planted(), ModelSpec("2pl"))
+    twins = closest_items(result, np.zeros(N_ITEMS, int), np.random.default_rng(0))
+    items = result.item_parameters()
+    ability = np.asarray(result.parameters.ability, np.float64)
+    slope, intercept = items["dim1_slope"].to_numpy(), items["intercept"].to_numpy()
+    response = result.data.to_dense()
+    residual = np.where(response >= 0, response - expit(ability * slope + intercept), 0)
+    design = np.column_stack([np.ones(N_MODELS), ability])
+    both = np.sum(response == 1, axis=0), np.sum(response == 0, axis=0)
+    residual = np.where(np.minimum(*both) >= 4, residual, 0)
+    residual -= design @ np.linalg.lstsq(design, residual, rcond=None)[0]
+    some = [*COPIES, *DEPENDENT, 5, 500, 899]
+    length = np.linalg.norm(residual, axis=0)
+    for j in some:
+        q3 = residual[:, j] @ residual / (length[j] * np.maximum(length, 1e-9))
+        q3[j] = -1
+        assert twins.partner[j] == np.argmax(q3)
+        assert twins.q3[j] == pytest.approx(q3.max(), abs=1e-4)
+
+
+def test_only_items_of_a_group_are_compared():
+    result = quiet_fit(planted())
+    group = np.arange(N_ITEMS) % 2  # each pair is split
+    twins = closest_items(result, group, np.random.default_rng(0))
+    assert (group[twins.partner] == group).all()
+    alone = np.arange(N_ITEMS)
+    none = closest_items(result, np.minimum(alone, 1), np.random.default_rng(0))
+    assert np.isnan(none.q3[0])
+    assert none.partner[0] == -1
+
+
+def test_identical_columns_dense_and_sparse():
+    matrix = np.array([[1, 1, 0, -1, 1, -1], [0, 0, 1, 1, -1, -1], [1, 1, 0, 1, 1, -1]], np.int8)
+    for keep in (False, True):
+        data = ResponseMatrix.from_dense(matrix)
+        if keep:
+            cells = data.cells()
+            data = data.replace(dense=None, sparse=cells)
+        same, copies, alike = identical_items(data)
+        assert same[0] == same[1]
+        assert len(set(same.tolist())) == 5
+        assert copies.tolist() == [2, 2, 1, 1, 1, 1]
+        assert alike.tolist() == [3, 3, 3, 1, 1, 1]
+
+
+def test_sparse_and_dense_responses_have_the_same_flags():
+    result = quiet_fit(planted())
+    data = result.data.replace(dense=None, sparse=result.data.cells())
+    sparse = flag_items(dataclasses.replace(result, data=data), bootstrap=1)
+    pd.testing.assert_frame_equal(flag_items(result, bootstrap=1), sparse)
+
+
+@pytest.mark.parametrize("changed", [{"bootstrap": -1}, {"bootstrap": 1.5}, {"seed": "x"}])
+def test_bad_settings(changed):
+    with pytest.raises(InputError):
+        flag_items(case()[1], **changed)

@@ -1,0 +1,148 @@
+"""Wrong keys: option likelihoods against an urn, invariances, recovery, and a real one."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.wrong_keys import auc, simple_scores
+from irtjax.audit.answer_keys import _options, _WrongOptions, option_evidence
+from irtjax.audit.item_evidence import item_evidence
+from irtjax.audit.key_bootstrap import _rates, _recoded, bootstrap_rates
+from irtjax.audit.wrong_key import expected_false, judged_keys, wrong_keys
+from irtjax.data.answers import KEY, NO_CELL, UNKNOWN, Answers, coded_answers
+from irtjax.data.responses import ResponseMatrix
+from irtjax.model.spec import ModelSpec
+from tests.audit.keys import N_ITEMS, case
+from tests.fit.fitting import quiet_fit
+
+
+def urn(codes, n_wrong, concentration, start=()):
+    """Log-probability of wrong options drawn one by one, each making itself more popular."""
+    count, total = dict.fromkeys(start, 1), len(start)
+    log = 0.0
+    for code in codes:
+        log += np.log((concentration + count.get(code, 0)) / (n_wrong * concentration + total))
+        count[code], total = count.get(code, 0) + 1, total + 1
+    return log
+
+
+def test_wrong_options_are_those_of_an_urn():
+    code = np.array([[0, 1, 1, 2, 0, 3, UNKNOWN, NO_CELL, 1]], np.int16).T
+    answers = Answers(code, np.array([5], np.int32), np.array([True]), [("A", "B", "C", "D")])
+    options = _options(answers, np.array([0]))
+    wrong = _WrongOptions(options, np.array([5.0]), 0.3)
+    known = [each for each in code[:, 0].tolist() if each >= 0]
+    for k, option in enumerate(options.code.tolist()):
+        others = [each for each in known if each != option]
+        assert wrong.beside_the_key()[k] == pytest.approx(urn(others, 4, 0.3))
+        if option != KEY:
+            # The key was drawn too; by itself it is one of four.
+            given = urn([KEY, *others], 4, 0.3) + np.log(4)
+            assert wrong.beside_another_key()[k] + np.log(4) == pytest.approx(given)
+
+
+def test_scores_do_not_depend_on_the_order_of_models_items_and_rows():
+    made, result = case()
+    rng = np.random.default_rng(0)
+    models, items = rng.permutation(result.data.n_models), rng.permutation(N_ITEMS)
+    table = wrong_keys(result, made.answers)
+    fitted = result.parameters
+    moved = dataclasses.replace(
+        result,
+        data=ResponseMatrix.from_dense(
+            result.data.to_dense()[models][:, items],
+            model_ids=result.data.model_ids[models].tolist(),
+            item_ids=result.data.item_ids[items].tolist(),
+        ),
+        parameters=dataclasses.replace(
+            fitted,
+            ability=np.asarray(fitted.ability)[models],
+            ability_covariance=np.asarray(fitted.ability_covariance)[models],
+        ),
+    )
+    again = wrong_keys(moved, made.answers.sample(frac=1, random_state=0))
+    expected = table.iloc[items].reset_index(drop=True)
+    assert again["item_id"].tolist() == expected["item_id"].tolist()
+    for column in ("log_likelihood_ratio", "probability"):
+        np.testing.assert_allclose(again[column], expected[column], atol=2e-3)
+    is_clear = expected["probability"] > 0.5
+    assert (again["suggested_key"] == expected["suggested_key"])[is_clear].all()
+
+
+def test_wrong_keys_are_found_and_their_right_options_named():
+    made, result = case()
+    is_wrong = made.is_wrong_key
+    scores = simple_scores(
+        result.data.to_dense(),
+        coded_answers(made.answers, result.data).code,
+        np.asarray(result.parameters.ability)[:, 0],
+    )
+    by_responses, by_answers = wrong_keys(result), wrong_keys(result, made.answers)
+    area = {name: auc(score, is_wrong) for name, score in scores.items()}
+    found = auc(by_responses["log_likelihood_ratio"].to_numpy(), is_wrong)
+    better = auc(by_answers["log_likelihood_ratio"].to_numpy(), is_wrong)
+    assert found > max(0.88, area["item_total"])
+    assert better > max(found, *(value for name, value in area.items() if "vote" in name))
+    sure = by_answers[by_answers["probability"] > 0.5]
+    assert len(sure) > 5
+    assert is_wrong[sure.index].mean() > 0.7
+    assert (sure["key"] != sure["suggested_key"]).all()
+    assert by_responses["suggested_key"].eq("").all()
+
+
+def test_false_discovery_rates_are_those_found():
+    made, result = case()
+    evidence, answers = item_evidence(result), coded_answers(made.answers, result.data)
+    keys = judged_keys(evidence, answers)
+    rate = bootstrap_rates(evidence, keys, answers, result.data, n_samples=2, seed=0)
+    chosen = keys.probability >= 0.2
+    true = np.mean(~made.is_wrong_key[chosen])
+    assert 0.5 < np.mean(1 - keys.probability[chosen]) / true < 2
+    assert 0.5 < rate[chosen].max() / true < 2
+    assert 0.02 < keys.share[1] < 0.1
+    none = bootstrap_rates(evidence, keys, answers, result.data, n_samples=0, seed=0)
+    np.testing.assert_array_equal(none, expected_false(keys.probability))
+
+
+def test_items_without_a_key_are_judged_by_responses():
+    made, result = case()
+    half = made.answers[made.answers["item_id"].isin(result.data.item_ids[:400])]
+    mixed, plain = wrong_keys(result, half), wrong_keys(result)
+    column = "log_likelihood_ratio"
+    np.testing.assert_array_equal(mixed[column][400:], plain[column][400:])
+    evidence = item_evidence(result)
+    found = option_evidence(coded_answers(half, result.data), evidence, np.arange(400))
+    np.testing.assert_allclose(mixed[column][:400], found.log_ratio)
+
+
+def test_helpers_of_the_bootstrap():
+    drawn, is_wrong = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, False, True, False])
+    found = _rates(drawn, is_wrong, np.array([0.95, 0.9, 0.5, 0.0]))
+    np.testing.assert_allclose(found, [np.nan, 0, 0.5, 0.5])
+    option = np.array([[0, 2, 1], [2, 0, 3]])
+    like = np.array([[0, 0, UNKNOWN], [0, NO_CELL, 0]])
+    code = _recoded(option, np.array([2, 0, 0]), like)
+    assert code.tolist() == [[2, 2, UNKNOWN], [KEY, NO_CELL, 3]]
+
+
+@pytest.mark.shared
+def test_sat12_has_one_likely_wrong_key(shared_dir):
+    # The key of item 32 is probably 3, not 5: slope .13 with 5, .49 with 3 (mirt's SAT12).
+    with np.load(shared_dir / "data" / "classical.npz") as arrays:
+        raw, key, scored = (arrays[f"SAT12_{name}"] for name in ("raw", "key", "scored"))
+    result = quiet_fit(ResponseMatrix.from_dense(scored.astype(np.int8)), ModelSpec("2pl"))
+    n_takers, n_items = raw.shape
+    answers = pd.DataFrame(
+        {
+            "model_id": np.repeat(result.data.model_ids, n_items),
+            "item_id": np.tile(result.data.item_ids, n_takers),
+            "answer": raw.ravel().astype(str),
+            "key": np.tile(key.astype(str), n_takers),
+        }
+    )
+    table = wrong_keys(result, answers)
+    assert np.flatnonzero(table["probability"] > 0.2).tolist() == [31]
+    assert table["suggested_key"][31] == "3"
+    assert np.argmax(wrong_keys(result)["log_likelihood_ratio"]) == 31
