@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from irtjax.errors import InputError, IrtjaxWarning
     from irtjax.evaluate.crossval import CrossValidation, cross_validate
     from irtjax.evaluate.heldout import evaluate_heldout
+    from irtjax.fit.alignment import align, rotate
     from irtjax.fit.api import fit
     from irtjax.fit.bootstrap import Bootstrap, parametric_bootstrap
     from irtjax.fit.checkpoints import Checkpoints
@@ -62,6 +63,7 @@ __all__ = [
     "Update",
     "adapt",
     "adaptive_test",
+    "align",
     "cross_validate",
     "evaluate_heldout",
     "fit",
@@ -73,6 +75,7 @@ __all__ = [
     "parametric_bootstrap",
     "read_answers",
     "read_responses",
+    "rotate",
     "select_items",
     "simulate",
     "simulate_answers",
@@ -103,6 +106,7 @@ _HOMES = {
     "Update": "irtjax.fit.updating",
     "adapt": "irtjax.select.adaptive_runs",
     "adaptive_test": "irtjax.select.adaptive",
+    "align": "irtjax.fit.alignment",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "fit": "irtjax.fit.api",
@@ -114,6 +118,7 @@ _HOMES = {
     "parametric_bootstrap": "irtjax.fit.bootstrap",
     "read_answers": "irtjax.io",
     "read_responses": "irtjax.io",
+    "rotate": "irtjax.fit.alignment",
     "select_items": "irtjax.select.api",
     "simulate": "irtjax.data.simulate",
     "simulate_answers": "irtjax.data.simulate_answers",

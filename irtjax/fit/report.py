@@ -11,7 +11,7 @@ import numpy as np
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.driver import Progress, Status
-from irtjax.fit.result import FittedParameters
+from irtjax.fit.result import FittedParameters, ability_correlations
 from irtjax.fit.rotation import loadings
 from irtjax.fit.tables import dims_without_spread, metadata_name
 from irtjax.fit.uncertainty import FEWEST_CLUSTERS
@@ -148,7 +148,8 @@ def describe_dims(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Explained variance of each dim and which are carried by one model, with warnings."""
     mean = np.sum(parameters.share[:, :, None] * parameters.mean, axis=1)
-    explained = np.mean(loadings(mean[:, :-1].astype(np.float64)) ** 2, axis=0)
+    slope = mean[:, :-1].astype(np.float64)
+    explained = np.mean(loadings(slope, ability_correlations(parameters)) ** 2, axis=0)
     ability = np.asarray(parameters.ability, np.float64)
     share = ability**2 / np.maximum(np.sum(ability**2, axis=0), 1e-12)
     top = np.argmax(share, axis=0)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-__all__ = ["SCALE", "canonical_rotation", "loadings", "varimax"]
+__all__ = ["SCALE", "accuracy_signs", "canonical_rotation", "loadings", "varimax"]
 
 # The logistic curve with slope 1.702 is nearest to the normal ogive with slope 1.
 SCALE = 1.702
@@ -85,11 +85,23 @@ def canonical_rotation(slope: np.ndarray, ability: np.ndarray, accuracy: np.ndar
     rotation = varimax(loading) if loading.shape[1] > 1 else np.eye(1)
     explained = np.sum((loading @ rotation) ** 2, axis=0)
     rotation = rotation[:, np.argsort(-explained, kind="stable")]
+    return rotation * accuracy_signs(slope @ rotation, ability @ rotation, accuracy)
+
+
+def accuracy_signs(slope: np.ndarray, ability: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
+    """Sign of each dim with which ability rises with accuracy.
+
+    Where it does neither, the sign with which the mean slope is positive.
+
+    Args:
+        slope: items x dims.
+        ability: models x dims.
+        accuracy: mean response of each model, NaN without responses.
+    """
     seen = ~np.isnan(accuracy)
     away = accuracy[seen] - accuracy[seen].mean() if seen.any() else np.zeros(0)
-    turned = ability[seen] @ rotation
-    covariance = away @ turned
-    scale = np.linalg.norm(away) * np.linalg.norm(turned, axis=0)
+    covariance = away @ ability[seen]
+    scale = np.linalg.norm(away) * np.linalg.norm(ability[seen], axis=0)
     is_clear = np.abs(covariance) > 1e-6 * np.maximum(scale, 1e-30)
-    sign = np.where(is_clear, np.sign(covariance), np.sign(np.mean(slope @ rotation, axis=0)))
-    return rotation * np.where(sign == 0, 1.0, sign)
+    sign = np.where(is_clear, np.sign(covariance), np.sign(np.mean(slope, axis=0)))
+    return np.where(sign == 0, 1.0, sign)
