@@ -46,9 +46,11 @@ FEWEST_CONGRUENT = 0.85
 REFITS = ("seeds", "items", "models")
 
 # Dims that the data do not hold are fitted to noise, and creep for hundreds of steps: fits to be
-# compared are judged by where so many bring them. W2 settles in 15 at its two dims; three to five
-# predict it no better after 40: log-loss .4781, .4782, .4783, .4783.
-_MOST_STEPS = 40
+# compared are judged by where so many bring them, more where cells are few and steps cheap. W2
+# settles in 15 at its two dims; three to five predict it no better after 40: log-loss .4781, .4782,
+# .4783, .4783.
+_FEWEST_STEPS, _MOST_STEPS = 25, 200
+_CELL_STEPS = 80_000_000
 _FOLDS = 5
 _CROSSVAL_TAKES = ("group", "estimator", "item_distribution", "priors", "seed")
 
@@ -58,7 +60,7 @@ def compare_dims(
     dims: Sequence[int] = (1, 2, 3, 4, 5),
     *,
     folds: int = _FOLDS,
-    max_steps: int = _MOST_STEPS,
+    max_steps: int | None = None,
     on_fold: Callable[[str, int | None, int], None] | None = None,
 ) -> CrossValidation:
     """Held-out predictions of fits with other numbers of dims, and the number they choose.
@@ -67,7 +69,7 @@ def compare_dims(
         fit: whose data and settings are used.
         dims: numbers of dims to compare.
         folds: over cells.
-        max_steps: most steps of a fit.
+        max_steps: most steps of a fit; 25 to 200 by the number of cells without.
         on_fold: as `irtjax.cross_validate`.
 
     Returns:
@@ -90,21 +92,21 @@ def compare_dims(
             dims,
             folds=folds,
             family=fit.spec.family,
-            max_steps=max_steps,
+            max_steps=max_steps or _steps_for(fit),
             on_fold=on_fold,
             **settings,
         )
 
 
 def fits_by_dims(
-    fit: FitResult, dims: Sequence[int] = (1, 2, 3, 4, 5), *, max_steps: int = _MOST_STEPS
+    fit: FitResult, dims: Sequence[int] = (1, 2, 3, 4, 5), *, max_steps: int | None = None
 ) -> dict[int, FitResult]:
     """Fits of the same responses with other numbers of dims, each in its canonical frame.
 
     Args:
         fit: whose data and settings are used; it stands itself for its number of dims.
         dims: numbers of dims.
-        max_steps: most steps of the others.
+        max_steps: most steps of the others; as `compare_dims`.
 
     Returns:
         A fit for each number of dims, in their order.
@@ -113,7 +115,7 @@ def fits_by_dims(
         InputError: a confirmatory fit.
     """
     _check_exploratory(fit)
-    arguments = fit_arguments(fit) | {"max_steps": max_steps}
+    arguments = fit_arguments(fit) | {"max_steps": max_steps or _steps_for(fit)}
     found = {}
     for each in dims:
         if each == fit.spec.dims:
@@ -253,6 +255,10 @@ def stable_dims(agreement: pd.DataFrame) -> pd.DataFrame:
                     reasons.append(f"{kind}: {name} {mean:.2f}, below {least}")
         rows.append(row | {"is_stable": not reasons, "reason": "; ".join(reasons)})
     return pd.DataFrame(rows)
+
+
+def _steps_for(fit: FitResult) -> int:
+    return min(max(_CELL_STEPS // max(fit.data.n_responses, 1), _FEWEST_STEPS), _MOST_STEPS)
 
 
 def _check_exploratory(fit: FitResult) -> None:

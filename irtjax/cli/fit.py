@@ -100,6 +100,15 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = False,
+    rotation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Turn the dims to simple structure: varimax (what the fit has anyway), quartimin, "
+            "oblimin or geomin (dims may correlate), geomin-orthogonal.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     correlated: Annotated[
         bool,
         typer.Option(
@@ -230,6 +239,7 @@ def fit(
     spec = _checked_spec(family, dims, arguments)
     if loadings is None and (general or correlated):
         raise InputError("--general and --correlated belong to --loadings; add it")
+    _check_rotation(rotation, spec, loadings)
     arguments |= {"loadings": loadings, "general": general, "correlated": correlated}
     arguments |= {
         "item_features": _columns_or_file(item_features),
@@ -244,6 +254,8 @@ def fit(
     _prepare(run, saves=checkpoint_every > 0)
     checkpoints = run.checkpoints(checkpoint_every, resume=resume)
     result = _estimated(parts, spec, arguments, checkpoints, quiet=quiet)
+    if rotation is not None:
+        result = _rotated(result, rotation)
     # Before anything is shown: `| head` must not cost the run.
     run.write(functools.partial(_save, result))
     _show(result, parts, run, output)
@@ -259,6 +271,24 @@ def _checked_spec(family: str, dims: int, settings: dict[str, Any]) -> "ModelSpe
     spec = ModelSpec(family, dims)
     FitSettings(**settings)
     return spec
+
+
+def _check_rotation(rotation: str | None, spec: "ModelSpec", loadings: str | None) -> None:
+    from irtjax.fit.rotations import METHODS, TARGET_METHODS
+
+    if rotation is None:
+        return
+    known = [name for name in METHODS if name not in TARGET_METHODS]
+    if rotation not in known:
+        raise InputError(f"--rotation {rotation} is not known; use one of {', '.join(known)}")
+    if spec.dims < 2 or loadings is not None:
+        raise InputError("--rotation needs --dims 2 or more, without --loadings; drop it")
+
+
+def _rotated(result: "FitResult", rotation: str) -> "FitResult":
+    from irtjax.fit.alignment import rotate
+
+    return rotate(result, rotation)
 
 
 def _columns_or_file(given: list[str] | None) -> Any:

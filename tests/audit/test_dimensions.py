@@ -79,7 +79,7 @@ def test_halves_complement_each_other_and_are_the_same_at_every_call():
 
 
 def test_explained_variance_and_correlations_between_numbers_of_dims():
-    fits = fits_by_dims(fitted(2), (1, 2, 3))
+    fits = fits_by_dims(fitted(2), (1, 2, 3), max_steps=40)
     assert fits[2] is fitted(2)
     explained = explained_variance(fits)
     assert explained["dims"].tolist() == [1, 2, 2, 3, 3, 3]
@@ -100,7 +100,7 @@ def test_explained_variance_and_correlations_between_numbers_of_dims():
 
 
 def test_held_out_predictions_choose_two_dims():
-    found = compare_dims(fitted(2), (1, 2, 3), folds=3)
+    found = compare_dims(fitted(2), (1, 2), folds=2, max_steps=15)
     assert found.chosen_dims == 2
     assert {"log_loss", "log_loss_se", "accuracy", "mae"} <= set(found.table.columns)
     assert found.settings["estimator"] == "marginal-items"
