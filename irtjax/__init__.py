@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irtjax.audit.compare import Comparison, compare_models
+    from irtjax.audit.filtering import filter_items, validate_filters
     from irtjax.audit.flags import flag_items
     from irtjax.audit.wrong_key import wrong_keys
     from irtjax.data.cells import Cells
@@ -48,6 +50,7 @@ __all__ = [
     "Bootstrap",
     "Cells",
     "Checkpoints",
+    "Comparison",
     "CrossValidation",
     "FitResult",
     "InputError",
@@ -64,8 +67,10 @@ __all__ = [
     "adapt",
     "adaptive_test",
     "align",
+    "compare_models",
     "cross_validate",
     "evaluate_heldout",
+    "filter_items",
     "fit",
     "flag_items",
     "holdout",
@@ -80,6 +85,7 @@ __all__ = [
     "simulate",
     "simulate_answers",
     "update",
+    "validate_filters",
     "write_responses",
     "wrong_keys",
 ]
@@ -91,6 +97,7 @@ _HOMES = {
     "Bootstrap": "irtjax.fit.bootstrap",
     "Cells": "irtjax.data.cells",
     "Checkpoints": "irtjax.fit.checkpoints",
+    "Comparison": "irtjax.audit.compare",
     "CrossValidation": "irtjax.evaluate.crossval",
     "FitResult": "irtjax.fit.result",
     "InputError": "irtjax.errors",
@@ -107,8 +114,10 @@ _HOMES = {
     "adapt": "irtjax.select.adaptive_runs",
     "adaptive_test": "irtjax.select.adaptive",
     "align": "irtjax.fit.alignment",
+    "compare_models": "irtjax.audit.compare",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
+    "filter_items": "irtjax.audit.filtering",
     "fit": "irtjax.fit.api",
     "flag_items": "irtjax.audit.flags",
     "holdout": "irtjax.data.splits",
@@ -123,6 +132,7 @@ _HOMES = {
     "simulate": "irtjax.data.simulate",
     "simulate_answers": "irtjax.data.simulate_answers",
     "update": "irtjax.fit.updating",
+    "validate_filters": "irtjax.audit.filtering",
     "write_responses": "irtjax.io",
     "wrong_keys": "irtjax.audit.wrong_key",
 }

@@ -12,6 +12,7 @@ from irtjax.cli.adapt import adapt
 from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
+from irtjax.cli.filter import filter_command
 from irtjax.cli.fit import fit
 from irtjax.cli.flags import flags
 from irtjax.cli.link import link
@@ -37,6 +38,7 @@ app = typer.Typer(
 for command in (fit, link, update, predict, quality, flags, select, adapt, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
+app.command(name="filter")(filter_command)
 
 
 @app.callback(invoke_without_command=True)

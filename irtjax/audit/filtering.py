@@ -1,0 +1,182 @@
+"""Shorter benchmarks: BenchMIRT's filter, and how well short averages stand for long ones.
+
+Source of the filter: Ai2 (2026), BenchMIRT: within quantile bins of difficulty the items that
+discriminate most on a dim are kept, so that a short version is as hard as the long one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from irtjax.checks import check_number, check_whole, shown
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from irtjax.fit.alignment import align
+from irtjax.fit.refits import refit_without
+from irtjax.fit.result import FitResult
+from irtjax.fit.tables import slope_and_intercept
+from irtjax.select.api import select_items
+
+__all__ = ["filter_items", "validate_filters"]
+
+_N_BINS = 10
+_FEWEST_MODELS = 8
+
+
+def filter_items(
+    fit: FitResult,
+    removed: float,
+    *,
+    dim: int = 1,
+    by: str | None = None,
+    n_bins: int = _N_BINS,
+) -> pd.DataFrame:
+    """Keep the items that discriminate most on a dim, equally many of every difficulty.
+
+    Args:
+        fit: the fit.
+        removed: share of the items to remove, within every bin.
+        dim: the ability to keep measuring (1, 2, ...).
+        by: item column; the filter works within each of its values. Without, over all items.
+        n_bins: quantile bins of difficulty along the dim (`-intercept / |slope|` on it).
+
+    Returns:
+        A row an item in the data's order: `item_id`, `by`'s column, `difficulty` along the dim,
+        `slope` on the dim, `bin` (from 0, the easiest), `is_kept`. In a bin of n items
+        `n - floor(removed n)` are kept, so that no bin vanishes.
+
+    Raises:
+        InputError: a share, dim or number of bins out of its bounds, a column that is not there.
+    """
+    check_number("removed", removed, 0, 1)
+    check_whole("dim", dim, 1, fit.spec.dims)
+    check_whole("n_bins", n_bins, 1)
+    slope, intercept, _ = slope_and_intercept(fit)
+    along = slope[:, dim - 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difficulty = np.where(along == 0, np.sign(-intercept) * np.inf, -intercept / np.abs(along))
+    group = np.zeros(len(along), np.int32) if by is None else fit.data.groups(by)[0]
+    found_bin, is_kept = np.zeros(len(along), np.int64), np.zeros(len(along), bool)
+    for each in np.unique(group):
+        which = np.flatnonzero(group == each)
+        rank = np.empty(len(which), np.int64)
+        rank[np.argsort(difficulty[which], kind="stable")] = np.arange(len(which))
+        found_bin[which] = rank * n_bins // len(which)
+        for number in np.unique(found_bin[which]):
+            inside = which[found_bin[which] == number]
+            # The share to remove, to rounding: .9 of 10 is 9, though .9 * 10 may fall short of it.
+            count = len(inside) - int(np.floor(removed * len(inside) + 1e-9))
+            is_kept[inside[np.argsort(-along[inside], kind="stable")[:count]]] = True
+    columns: dict[str, Any] = {"item_id": fit.data.item_ids}
+    if by is not None:
+        columns[by] = fit.data.item_metadata[by].to_numpy()
+    columns |= {"difficulty": difficulty, "slope": along, "bin": found_bin, "is_kept": is_kept}
+    return pd.DataFrame(columns)
+
+
+def validate_filters(
+    fit: FitResult,
+    *,
+    dim: int = 1,
+    by: str | None = None,
+    removed: Sequence[float] = (0.5, 0.9),
+    halves: int = 4,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How well averages over fewer items rank models that the choice of items has not seen.
+
+    Half of the models are fitted and items chosen from that fit; the other half's averages over
+    them are compared with their averages over all items and with their abilities in the full fit.
+
+    Args:
+        fit: of all models.
+        dim: the ability to keep measuring.
+        by: item column within whose values BenchMIRT's filter works a second time.
+        removed: shares of the items to remove.
+        halves: number of random halves.
+        seed: of the halves and of the random items.
+
+    Returns:
+        A row for each share and method (`filter`, `filter by COLUMN`, `selection`, which is
+        `irtjax.select_items` for the dim, and `random`): `removed`, `method`, `n_items`, and
+        Pearson's and Spearman's correlation of the short average with the full average
+        (`r_full`, `rho_full`) and with the ability (`r_ability`, `rho_ability`), means over halves,
+        each with its standard error over them (`_se`).
+
+    Raises:
+        InputError: fewer than 8 models, shares out of bounds.
+    """
+    n_models = fit.data.n_models
+    if n_models < _FEWEST_MODELS:
+        raise InputError(
+            f"short versions are checked with half of the models, which needs {_FEWEST_MODELS} at "
+            f"least, not {n_models}"
+        )
+    check_whole("halves", halves, 2)
+    for share in removed:
+        if not 0 <= check_number("removed", share) < 1:
+            raise InputError(f"removed is a share from 0 to below 1, not {shown(share)}")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for half in range(halves):
+        new = rng.permutation(n_models)[n_models // 2 :]
+        left_out = np.isin(np.arange(n_models), new)
+        learnt = align(refit_without(fit, models=left_out), fit)
+        full, ability = _means(fit.data, new), fit.parameters.ability[new, dim - 1]
+        for share in removed:
+            for method, mask in _choices(learnt, share, dim, by, rng).items():
+                short = _means(fit.data, new, mask)
+                rows.append(
+                    {"removed": share, "method": method, "half": half, "n_items": int(mask.sum())}
+                    | _correlated(short, full, "full")
+                    | _correlated(short, np.asarray(ability, np.float64), "ability")
+                )
+    return _averaged(pd.DataFrame(rows))
+
+
+def _choices(
+    learnt: FitResult, removed: float, dim: int, by: str | None, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    kept = filter_items(learnt, removed, dim=dim)["is_kept"].to_numpy()
+    found = {"filter": kept}
+    if by is not None:
+        within = filter_items(learnt, removed, dim=dim, by=by)["is_kept"].to_numpy()
+        found[f"filter by {by}"] = within
+    count = int(kept.sum())
+    chosen = select_items(learnt, count, dim=dim)
+    found["selection"] = np.isin(learnt.data.item_ids, list(chosen.item_ids))
+    drawn = np.zeros(len(kept), bool)
+    drawn[rng.choice(len(kept), count, replace=False)] = True
+    return found | {"random": drawn}
+
+
+def _means(data: ResponseMatrix, rows: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    """Mean responses of some models to some items, NaN without any."""
+    matrix = data.to_dense()[rows] if mask is None else data.to_dense()[np.ix_(rows, mask)]
+    seen = matrix >= 0
+    with np.errstate(invalid="ignore"):
+        total = np.sum(np.where(seen, matrix, 0), axis=1, dtype=np.float64)
+        return np.asarray(total / seen.sum(axis=1), np.float64)
+
+
+def _correlated(short: np.ndarray, other: np.ndarray, name: str) -> dict[str, float]:
+    has_both = ~np.isnan(short) & ~np.isnan(other)
+    x, y = short[has_both], other[has_both]
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return {f"r_{name}": np.nan, f"rho_{name}": np.nan}
+    return {
+        f"r_{name}": float(stats.pearsonr(x, y).statistic),
+        f"rho_{name}": float(stats.spearmanr(x, y).statistic),
+    }
+
+
+def _averaged(rows: pd.DataFrame) -> pd.DataFrame:
+    grouped = rows.drop(columns="half").groupby(["removed", "method"], sort=False)
+    mean, error = grouped.mean(), grouped.sem()
+    columns = {"n_items": mean["n_items"].round().astype(int)}
+    for name in mean.columns.drop("n_items"):
+        columns |= {name: mean[name], f"{name}_se": error[name]}
+    return pd.DataFrame(columns).reset_index()

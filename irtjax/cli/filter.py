@@ -1,0 +1,56 @@
+"""`irtjax filter`: the items that discriminate most, of every difficulty."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from irtjax.checks import counted
+from irtjax.cli import options
+from irtjax.cli.console import console, lines
+from irtjax.cli.output_file import check_output_file
+
+__all__ = ["filter_command"]
+
+
+def filter_command(
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
+    ],
+    removed: Annotated[
+        float,
+        typer.Option(metavar="SHARE", show_default=False, help="Share of the items to remove."),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", show_default=False, help="CSV file to write.")
+    ],
+    dim: Annotated[int, typer.Option(metavar="K", help="Ability to keep measuring.")] = 1,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Item column; the filter works within each of its values.",
+        ),
+    ] = None,
+    bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of difficulty.")] = 10,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Filter items as BenchMIRT does: in every bin of difficulty, keep the most discriminating.
+
+    Example: irtjax filter run --removed 0.9 --by benchmark --out filtered.csv
+
+    Writes a row an item: its difficulty along the ability, its slope, its bin, and is_kept.
+    irtjax audit says how well such short versions rank models they were not chosen by.
+    """
+    check_output_file(out, [".csv"], force=force)
+    from irtjax.audit.filtering import filter_items
+    from irtjax.fit.result import FitResult
+    from irtjax.io import write_table
+
+    found = filter_items(FitResult.load(run), removed, dim=dim, by=by, n_bins=bins)
+    write_table(found, out)
+    kept = int(found["is_kept"].sum())
+    lines(console(quiet=quiet), "Files", f"{out}: {kept:,} of {counted(len(found), 'item')} kept")
