@@ -1,0 +1,284 @@
+"""`audit_data`: planted faults are found, clean data are left alone, real faults are named."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from irtjax.audit.integrity.check import audit_data
+from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import InputError
+from tests.audit.integrity.cases import clean, of_kind, with_rows
+
+B3 = slice(1900, 3900)  # of the benchmarks of `clean`
+
+
+def planted(seed=0, **settings):
+    data = clean(seed, **settings)
+    return data, data.dense.copy(), np.random.default_rng(seed)
+
+
+def accused(data, dense):
+    return audit_data(with_rows(data, dense)).accusations
+
+
+def test_a_permuted_block_is_misordered():
+    data, dense, rng = planted()
+    dense[3, B3] = rng.permutation(dense[3, B3])
+    (row,) = accused(data, dense).to_dict("records")
+    assert (row["kind"], row["model_id"], row["benchmark"]) == ("misordered", "m3", "b3")
+    assert abs(row["seen"]) < 0.05 < row["expected"] / 3
+    assert row["p_adjusted"] < 0.01
+    assert "expected" in row["explanation"]
+
+
+def test_an_inverted_block_is_inverted():
+    data, dense, _ = planted()
+    dense[3, B3] = 1 - dense[3, B3]
+    (row,) = accused(data, dense).to_dict("records")
+    assert (row["kind"], row["model_id"], row["benchmark"]) == ("inverted", "m3", "b3")
+    assert row["seen"] < -row["expected"] / 3
+
+
+def test_a_second_order_is_a_group_with_its_weak_members():
+    data, dense, rng = planted(sizes=(300, 1000, 600, 6000))
+    order = rng.permutation(6000)
+    group = [1, 3, 5, 11]  # the last one is weak
+    for model in group:
+        dense[model, 1900:] = dense[model, 1900:][order]
+    found = accused(data, dense)
+    assert set(of_kind(found, "other_order")) == {(f"m{k}", "b3") for k in group}
+    assert len(found) == len(group)
+    first = found.iloc[0]
+    assert first["partner_id"] in {"m3", "m5", "m11"}
+    assert "m5" in first["explanation"]
+
+
+@pytest.mark.parametrize("lag", [-40, 1, 333])
+def test_a_shifted_row_is_found_with_its_lag(lag):
+    data, dense, _ = planted()
+    start, stop = 1500, 3900
+    original = dense[4].copy()
+    source = np.arange(start, stop) + lag
+    dense[4, start:stop] = original[source]
+    found = accused(data, dense)
+    assert set(found["kind"]) == {"shifted"}
+    assert set(found["model_id"]) == {"m4"}
+    assert set(found["benchmark"]) >= {"b3"}
+    assert (found["lag"] == lag).all()
+    edge = int(found.iloc[0]["first_item"].removeprefix("item-"))
+    assert abs(edge - start) < 80
+
+
+def test_a_shift_is_undone_before_orders_are_judged():
+    data, dense, rng = planted()
+    twisted = dense[4].copy()
+    twisted[B3] = rng.permutation(twisted[B3])
+    twisted[400:-250] = twisted[650:]  # from within b1 to the end
+    twisted[-250:] = -1
+    dense[4] = twisted
+    found = accused(data, dense)
+    assert ("m4", "b1") in of_kind(found, "shifted")
+    assert (found["lag"].dropna() == 250).all()
+    assert of_kind(found, "misordered") == [("m4", "b3")]
+    assert "after its shift is undone" in found[found["kind"] == "misordered"].iloc[0].explanation
+
+
+def test_a_copied_block_names_both_models():
+    data, dense, _ = planted()
+    dense[3, B3] = dense[4, B3]
+    dense[3, 1900:1903] ^= 1
+    found = accused(data, dense)
+    assert of_kind(found, "copied") == [("m3", "b3"), ("m4", "b3")]
+    assert found["partner_id"].tolist() == ["m4", "m3"]
+    assert found["seen"].tolist() == [3, 3]
+    assert len(found) == 2
+
+
+def test_a_model_given_twice_counts_once():
+    data, dense, rng = planted()
+    dense[3] = np.where(rng.random(dense.shape[1]) < 0.01, 1 - dense[4], dense[4])
+    dense[8] = dense[4]
+    audit = audit_data(with_rows(data, dense))
+    found = audit.accusations
+    assert set(of_kind(found, "duplicated_model")) == {("m3", ""), ("m4", ""), ("m8", "")}
+    assert len(found) == 3
+    assert audit.effective_models == pytest.approx(10, abs=0.2)
+    np.testing.assert_allclose(audit.models.evidence[[3, 4, 8]], 1 / 3, atol=0.05)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize("start", [1900, 2900])
+def test_a_filled_stretch_is_found(value, start):
+    data, dense, _ = planted()
+    dense[4, start:3900] = value
+    found = accused(data, dense)
+    row = found[found["kind"] == "filled"].iloc[0]
+    assert (row["model_id"], row["benchmark"], row["seen"]) == ("m4", "b3", value)
+    # Cells before it may have the same value by chance.
+    assert abs(int(row["first_item"].removeprefix("item-")) - start) < 60
+    assert row["last_item"] == "item-3899"
+    assert set(found["model_id"]) == {"m4"}
+
+
+def test_a_block_of_one_fraction_is_filled():
+    data, dense, _ = planted()
+    answers = [dense, clean(1).dense, clean(2).dense]
+    fractions = np.mean(answers, axis=0).astype(np.float32)
+    fractions[4, B3] = 0.5
+    assert of_kind(accused(data, fractions), "filled") == [("m4", "b3")]
+
+
+def test_published_scores_that_contradict_are_listed():
+    data, dense, _ = planted()
+    mean = dense[:, B3].mean(axis=1)
+    published = pd.DataFrame(
+        {
+            "model_id": ["m0", "m1", "m2", "nobody"],
+            "benchmark": ["b3"] * 4,
+            "score": [100 * mean[0], 100 * mean[1] - 2, 100 * mean[2] + 12, 50.0],
+        }
+    )
+    audit = audit_data(data, published=published)
+    (row,) = audit.accusations.to_dict("records")
+    assert (row["kind"], row["model_id"]) == ("contradicts_published", "m2")
+    assert row["seen"] == pytest.approx(mean[2])
+    assert row["expected"] == pytest.approx(mean[2] + 0.12)
+    assert audit.not_found == ("nobody in b3",)
+    np.testing.assert_allclose(audit.published["difference"], [0, 0.02, -0.12], atol=1e-6)
+    # A larger tolerance explains it away.
+    assert audit_data(data, published=published, tolerance=0.15).accusations.empty
+
+
+CLEAN = {
+    "two abilities": {},
+    "easy and hard": {"easiness_sd": 3.0, "effect_sd": 1.0},
+    "guessing and weak": {"guessing": 0.25, "n_weak": 5, "effect_sd": 1.0},
+    "30 items": {"sizes": (30,) * 40, "guessing": 0.25, "easiness_sd": 2.0},
+    "4 models": {"n_models": 4, "easiness_sd": 2.0},
+}
+
+
+@pytest.mark.parametrize("settings", CLEAN.values(), ids=CLEAN)
+def test_clean_blocks_are_not_accused(settings):
+    # `python -m benchmarks integrity` counts them by the ten thousand.
+    for seed in range(4):
+        audit = audit_data(clean(100 + seed, **settings))
+        assert audit.accusations.empty, audit.accusations.to_string()
+        assert audit.effective_models == pytest.approx(len(audit.models), abs=0.01)
+
+
+def test_missing_cells_and_sparse_matrices_give_the_same_accusations():
+    data, dense, rng = planted(n_models=15, sizes=(3000, 6000))
+    dense[3, 3000:] = rng.permutation(dense[3, 3000:])
+    dense[rng.random(dense.shape) < 0.4] = -1
+    matrix = with_rows(data, dense)
+    expected = audit_data(matrix)
+    assert of_kind(expected.accusations, "misordered") == [("m3", "b1")]
+    cells = matrix.cells()
+    thin = ResponseMatrix.from_cells(
+        cells.model_index,
+        cells.item_index,
+        cells.response,
+        model_ids=[*data.model_ids, *(f"silent{k}" for k in range(60))],
+        item_ids=list(data.item_ids),
+        item_metadata=data.item_metadata,
+    )
+    assert thin.sparse is not None
+    found = audit_data(thin)
+    pd.testing.assert_frame_equal(found.blocks, expected.blocks, rtol=1e-4)
+
+
+def test_models_in_another_order_give_the_same_evidence():
+    data, dense, rng = planted()
+    dense[3, B3] = rng.permutation(dense[3, B3])
+    expected = audit_data(with_rows(data, dense)).blocks.set_index(["model_id", "benchmark"])
+    order = rng.permutation(len(dense))
+    turned = ResponseMatrix.from_dense(
+        dense[order],
+        model_ids=[str(name) for name in data.model_ids[order]],
+        item_metadata=data.item_metadata,
+    )
+    found = audit_data(turned).blocks.set_index(["model_id", "benchmark"]).loc[expected.index]
+    for name in ("agreement", "expected_agreement", "z"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-3, atol=1e-3)
+    assert found["accused_of"].tolist() == expected["accused_of"].tolist()
+
+
+def test_one_benchmark_without_metadata():
+    data = ResponseMatrix.from_dense(clean(0).dense)
+    with pytest.raises(InputError, match="benchmark"):
+        audit_data(data)
+    audit = audit_data(data, group=None)
+    assert audit.blocks["benchmark"].unique().tolist() == ["all"]
+    assert audit.accusations.empty
+
+
+@pytest.mark.parametrize(
+    "published, said",
+    [
+        ({"model_id": ["m0"], "score": [0.5]}, "benchmark"),
+        ({"model_id": ["m0"], "benchmark": ["b0"], "score": [140]}, "'m0' in 'b0' is 140"),
+        ({"model_id": ["m0"], "benchmark": ["b0"], "score": ["good"]}, "'good'"),
+        ({"model_id": ["m0"] * 2, "benchmark": ["b0"] * 2, "score": [0.5, 0.6]}, "twice"),
+    ],
+)
+def test_bad_published_scores_are_refused(published, said):
+    with pytest.raises(InputError, match=said):
+        audit_data(clean(0, sizes=(50,)), published=pd.DataFrame(published))
+
+
+def test_two_models_are_too_few():
+    with pytest.raises(InputError, match="at least 3"):
+        audit_data(clean(0, n_models=2, n_weak=0, sizes=(50,)))
+
+
+@pytest.fixture(scope="module")
+def real(shared_dir):
+    arrays = np.load(shared_dir / "data" / "psn_irt.npz")
+    names = pd.Series(arrays["benchmarks"][arrays["item_benchmark"]].astype(str))
+    number = names.groupby(names).cumcount().astype(str)
+    return audit_data(
+        ResponseMatrix.from_dense(
+            arrays["responses"],
+            model_ids=[str(name) for name in arrays["models"]],
+            item_ids=list(names + "/" + number),
+            item_metadata=pd.DataFrame({"benchmark": names}),
+        )
+    )
+
+
+def test_the_known_faults_of_real_data_are_found_and_no_others(real):
+    found = real.accusations
+    shifted = found[found["kind"] == "shifted"]
+    assert set(shifted["model_id"]) == {"Gemini-1.5"}
+    assert (shifted["lag"] == 1255).all()
+    assert shifted["benchmark"].tolist() == [
+        "GSM8K",
+        "HellaSwag",
+        "HumanEval",
+        "MATH",
+        "MBPP",
+        "MMLU",
+    ]
+    # The first 64 cells of GSM8K are in their place.
+    assert abs(int(shifted.iloc[0]["first_item"].split("/")[1]) - 64) <= 2
+    assert of_kind(found, "misordered") == [("Doubao-Pro", "MMLU"), ("Gemini-1.5", "MMLU")]
+    group = ("DeepSeek-V3", "Gemma-2B", "Mistral-7B", "Qwen2.5-3B", "Vicuna-7B")
+    assert of_kind(found, "other_order") == [(name, "Chinese SimpleQA") for name in group]
+    copied = found[found["kind"] == "copied"]
+    assert copied["model_id"].tolist() == ["Qwen-Plus", "Yi-Lightning"]
+    assert (copied["benchmark"] == "MMLU").all()
+    assert (copied["seen"] == 2).all()
+    assert len(found) == 6 + 2 + 5 + 2
+    assert (found["p_adjusted"] < 0.01).all()
+
+
+def test_real_blocks_have_their_numbers(real):
+    blocks = real.blocks.set_index(["model_id", "benchmark"])
+    assert len(blocks) == 12 * 11 - 1  # Gemini-1.5 has no TheoremQA
+    assert blocks.loc[("Gemini-1.5", "MATH"), "best_lag"] == 1255
+    assert blocks.loc[("Moonshot-v1", "MATH"), "best_lag"] == 0
+    assert blocks.loc[("Gemini-1.5", "MMLU"), "accused_of"] == "shifted;misordered"
+    sound = blocks[blocks["accused_of"] == ""]
+    assert sound["z"].min() > 0
+    assert blocks.loc[("Yi-Lightning", "MMLU"), "closest_model"] == "Qwen-Plus"
