@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from irtjax.audit.filtering import filter_items, validate_filters
     from irtjax.audit.flags import flag_items
     from irtjax.audit.wrong_key import wrong_keys
+    from irtjax.audit.integrity.check import DataAudit, audit_data
     from irtjax.data.cells import Cells
     from irtjax.data.responses import ResponseMatrix
     from irtjax.data.simulate import simulate
@@ -52,6 +53,7 @@ __all__ = [
     "Checkpoints",
     "Comparison",
     "CrossValidation",
+    "DataAudit",
     "FitResult",
     "InputError",
     "IrtjaxWarning",
@@ -68,6 +70,7 @@ __all__ = [
     "adaptive_test",
     "align",
     "compare_models",
+    "audit_data",
     "cross_validate",
     "evaluate_heldout",
     "filter_items",
@@ -99,6 +102,7 @@ _HOMES = {
     "Checkpoints": "irtjax.fit.checkpoints",
     "Comparison": "irtjax.audit.compare",
     "CrossValidation": "irtjax.evaluate.crossval",
+    "DataAudit": "irtjax.audit.integrity.check",
     "FitResult": "irtjax.fit.result",
     "InputError": "irtjax.errors",
     "IrtjaxWarning": "irtjax.errors",
@@ -115,6 +119,7 @@ _HOMES = {
     "adaptive_test": "irtjax.select.adaptive",
     "align": "irtjax.fit.alignment",
     "compare_models": "irtjax.audit.compare",
+    "audit_data": "irtjax.audit.integrity.check",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "filter_items": "irtjax.audit.filtering",

@@ -14,6 +14,7 @@ def test_version(irtjax):
 
 
 @pytest.mark.parametrize("command", ["fit", "crossval", "predict", "flags", "simulate", "demo"])
+@pytest.mark.parametrize("command", ["fit", "check", "crossval", "predict", "simulate", "demo"])
 def test_help_of_a_command_shows_an_example(irtjax, command):
     outcome = irtjax(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")

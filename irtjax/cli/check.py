@@ -1,0 +1,108 @@
+"""`irtjax check`: blocks of responses that cannot be what they say they are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from irtjax.checks import counted
+from irtjax.cli import options
+from irtjax.cli.console import console, lines, show_table
+from irtjax.cli.output_folder import OutputFolder
+from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
+from irtjax.cli.responses import read_parts
+from irtjax.cli.tables import plain_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from irtjax.audit.integrity.check import DataAudit
+
+__all__ = ["check"]
+
+_MOST_SHOWN = 30
+_MOST_NAMED = 5
+
+
+@with_reader_options
+def check(
+    responses: options.Responses,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", show_default=False, help="Folder to write to.")
+    ],
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Item column of the benchmarks; benchmark without, where items have it.",
+        ),
+    ] = None,
+    published: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Declared averages: columns model_id, benchmark, score (shares or percentages).",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="How far a published score may be off without being accused."
+        ),
+    ] = 0.03,
+    reader: ReaderOptions = AS_FOUND,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier check in DIR.")
+    ] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find shifted, misordered, copied and filled blocks of responses, and models given twice.
+
+    Example: irtjax check responses.csv --group benchmark --out check
+
+    Writes DIR/accusations.csv with the evidence of each, DIR/blocks.csv with the numbers of every
+    model and benchmark, DIR/models.csv and, with --published, DIR/published.csv. Nothing is fitted:
+    run it before anything else.
+    """
+    folder = OutputFolder(out, "check.json", force=force)
+    output = console(quiet=quiet)
+    from irtjax.audit.integrity.check import audit_data
+    from irtjax.io.scores import read_scores
+
+    declared = None if published is None else read_scores(published)
+    parts = read_parts(responses, reader, holdout=None, test=None, seed=0, output=output)
+    has_benchmark = "benchmark" in parts.train.item_metadata
+    chosen = group or ("benchmark" if has_benchmark else None)
+    found = audit_data(parts.train, group=chosen, published=declared, tolerance=tolerance)
+    folder.write(found.save)
+    _show(found, folder.path, output)
+
+
+def _show(found: "DataAudit", path: Path, output: "Console") -> None:
+    import pandas as pd
+
+    table = plain_table(["accused of", "model", "benchmark", "with"], ["lag", "p"])
+    shown = found.accusations.head(_MOST_SHOWN)
+    for row in shown.astype(object).to_dict("records"):
+        lag = "" if pd.isna(row["lag"]) else f"{row['lag']:+,}"
+        names = [str(row[name]) for name in ("kind", "model_id", "benchmark", "partner_id")]
+        table.add_row(*names, lag, f"{row['p_adjusted']:.1e}")
+    n_accused = len(found.accusations)
+    n_blocks = len(found.blocks)
+    if n_accused:
+        title = f"{counted(n_accused, 'accusation')} in {counted(n_blocks, 'block')}"
+        show_table(output, title, table)
+        if n_accused > len(shown):
+            output.print(f"... {n_accused - len(shown):,} more in accusations.csv")
+        output.print()
+    else:
+        lines(output, "Accused", f"none of {counted(n_blocks, 'block')}")
+    effective = f"{found.effective_models:,.1f} of {counted(len(found.models), 'model')}"
+    lines(output, "Models", f"{effective} count, if copies of one count as one")
+    if found.not_found:
+        absent = ", ".join(found.not_found[:_MOST_NAMED])
+        more = " ..." if len(found.not_found) > _MOST_NAMED else ""
+        lines(output, "Not there", f"published scores without responses: {absent}{more}")
+    lines(output, "Files", f"{path}/accusations.csv, blocks.csv, models.csv")

@@ -1,0 +1,85 @@
+"""`irtjax check`: responses in, accusations with their evidence out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from irtjax.audit.integrity.check import audit_data
+from irtjax.io import read_responses, write_responses
+from tests.audit.integrity.cases import clean, with_rows
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    """Responses with a copied block, and a file of published scores of which one is off."""
+    folder = tmp_path_factory.mktemp("faulty")
+    data = clean(0, n_models=6, n_weak=1)
+    dense = data.dense.copy()
+    dense[3, 1900:3900] = dense[2, 1900:3900]
+    write_responses(with_rows(data, dense), folder / "responses.npz")
+    score = 100 * dense[:2, 1900:3900].mean(axis=1)
+    scores = pd.DataFrame({"model": ["m0", "m1"], "benchmark": "b3", "score": score + [0, 20]})
+    scores.to_csv(folder / "scores.csv", index=False)
+    return folder
+
+
+def test_files_hold_what_python_gives(irtjax, faulty, tmp_path):
+    outcome = irtjax(
+        "check", faulty / "responses.npz", "--published", faulty / "scores.csv", "--out", "found"
+    )
+    assert (outcome.code, outcome.err) == (0, "")
+    found = audit_data(
+        read_responses(faulty / "responses.npz"),
+        published=pd.read_csv(faulty / "scores.csv").rename(columns={"model": "model_id"}),
+    )
+    written = pd.read_csv(tmp_path / "found" / "accusations.csv", keep_default_na=False)
+    assert written["kind"].tolist() == ["copied", "copied", "contradicts_published"]
+    assert written["explanation"].tolist() == found.accusations["explanation"].tolist()
+    for name in ("blocks", "models", "published"):
+        table = pd.read_csv(tmp_path / "found" / f"{name}.csv")
+        expected = getattr(found, name)
+        assert list(table.columns) == list(expected.columns)
+        for column in expected.select_dtypes(float):
+            np.testing.assert_allclose(table[column], expected[column], rtol=1e-6)
+    summary = json.loads((tmp_path / "found" / "check.json").read_text())
+    assert summary["accusations"] == {"copied": 2, "contradicts_published": 1}
+    assert set(summary["files"]) == {path.name for path in (tmp_path / "found").iterdir()}
+    for text in ("3 accusations in 30 blocks", "copied", "m3", "5.", "accusations.csv"):
+        assert text in outcome.out
+
+
+def test_clean_data_are_said_to_be(irtjax, responses, tmp_path):
+    outcome = irtjax("check", responses, "--out", "found")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "Accused   none of 120 blocks" in outcome.out
+    assert pd.read_csv(tmp_path / "found" / "accusations.csv").empty
+    assert not (tmp_path / "found" / "published.csv").exists()
+    again = irtjax("check", responses, "--out", "found")
+    assert again.code == 2
+    assert "--force" in again.err
+    assert irtjax("check", responses, "--out", "found", "--force", "--quiet").out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--group", "subject"], "'subject'"),
+        (["--published", "none.csv"], "none.csv"),
+        (["--tolerance", "wide"], "--tolerance"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_write_nothing(irtjax, responses, tmp_path, arguments, said):
+    outcome = irtjax("check", responses, "--out", "found", *arguments)
+    assert outcome.code == 2
+    assert len(outcome.error_lines) == 1, outcome.err
+    assert said in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scores_without_a_column_are_refused(irtjax, responses, tmp_path):
+    (tmp_path / "scores.csv").write_text("model,dataset\nm0,b0\n")
+    outcome = irtjax("check", responses, "--out", "found", "--published", "scores.csv")
+    assert outcome.code == 2
+    assert "no column 'score'" in outcome.err
