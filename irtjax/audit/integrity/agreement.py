@@ -16,7 +16,6 @@ __all__ = [
     "main_agreement",
     "mates_against",
     "typical_agreement",
-    "typical_ratio",
 ]
 
 _FEWEST_OTHERS = 2
@@ -144,14 +143,6 @@ def mates_against(
     excess = side * (pairs.correlation[:, is_mate] + INNOCENT_SHARE * expected)
     beyond = excess * np.sqrt(pairs.n_common[:, is_mate]) > _SURE
     return np.sum(beyond & counted, axis=1) / np.maximum(counted.sum(axis=1), 1)
-
-
-def typical_ratio(
-    agreement: Agreement, among: Bool[np.ndarray, " models"], weight: Float[np.ndarray, " models"]
-) -> float:
-    """Weighted median of the ratios of some models; 0 where there are none."""
-    chosen = among & agreement.is_tested & np.isfinite(agreement.ratio) & (weight > 0)
-    return _weighted_median(agreement.ratio[chosen], weight[chosen]) if chosen.any() else 0.0
 
 
 def typical_agreement(agreement: Agreement) -> float:

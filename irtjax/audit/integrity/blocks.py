@@ -10,9 +10,8 @@ from scipy import sparse
 
 from irtjax.data.responses import ResponseMatrix
 
-__all__ = ["MISSING", "Benchmark", "Columns", "benchmarks_of", "without_trend"]
+__all__ = ["Benchmark", "Columns", "benchmarks_of", "without_trend"]
 
-MISSING = -1
 _CHUNK_CELLS = 1 << 21  # 16 MiB as float64: larger arrays are mapped anew each time
 _FEWEST_COLUMNS = 512
 # Neighbours on either side whose mean is taken for the trend. Items stand by subject and by

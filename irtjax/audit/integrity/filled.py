@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import log_expit, logsumexp
 
-from irtjax.audit.integrity.blocks import MISSING
+from irtjax.data.checks import MISSING
 
 __all__ = ["Expectation", "Run", "expectations", "is_unusual", "longest_runs", "run_log_p"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from irtjax.audit.integrity.accusations import Row, z_of
-from irtjax.audit.integrity.blocks import MISSING, Benchmark, Columns
+from irtjax.audit.integrity.blocks import Benchmark, Columns
 from irtjax.audit.integrity.filled import (
     Run,
     expectations,
@@ -15,6 +15,7 @@ from irtjax.audit.integrity.filled import (
     run_log_p,
 )
 from irtjax.audit.integrity.testing import FALSE_ALARMS, adjusted
+from irtjax.data.checks import MISSING
 from irtjax.data.responses import ResponseMatrix
 
 __all__ = ["filled_rows"]

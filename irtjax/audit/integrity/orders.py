@@ -13,7 +13,6 @@ from irtjax.audit.integrity.agreement import (
     agreement_with,
     mates_against,
     typical_agreement,
-    typical_ratio,
 )
 from irtjax.audit.integrity.pairs import Pairs
 from irtjax.audit.integrity.testing import FALSE_ALARMS, INNOCENT_SHARE
@@ -108,13 +107,12 @@ def other_orders(
         accused: blocks found out of order.
         p_limit: significance asked for, with the number of tests allowed for.
     """
-    typical = typical_ratio(main, ~accused, main.weight)
     found = []
     for each in np.unique(party[accused]):
         group = party == each
         if group.sum() < _FEWEST_MEMBERS:
             continue
-        seen, z, p = _belonging(pairs, is_known, main, group, typical)
+        seen, z, p = _belonging(pairs, is_known, main, group)
         member = np.flatnonzero(group & (p <= p_limit))
         if len(member) >= _FEWEST_MEMBERS:
             found.append(Order(member, seen[member], z[member], p[member]))
@@ -140,11 +138,11 @@ def _belonging(
     is_known: Bool[np.ndarray, "models models"],
     main: Agreement,
     group: Bool[np.ndarray, " models"],
-    typical: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Each model's agreement with a group, the z of the gap to the rest, the p of belonging."""
-    # Expectations without guessing: what a low accuracy hides, it hides from both.
-    level, steepness = np.full(len(group), typical), pairs.steepness()
+    # Expectations without guessing: what a low accuracy hides, it hides from both, and a common
+    # latent correlation cancels.
+    level, steepness = np.ones(len(group)), pairs.steepness()
     own = agreement_with(pairs, is_known, group.astype(np.float64), level, steepness)
     rest = agreement_with(pairs, is_known, main.weight, level, steepness)
     (inside, inside_error), (outside, outside_error) = _relative(own), _relative(rest)

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import norm
 
-from irtjax.audit.integrity.blocks import MISSING, Benchmark, Columns, without_trend
+from irtjax.audit.integrity.blocks import Benchmark, Columns, without_trend
+from irtjax.data.checks import MISSING
 
 __all__ = ["FEWEST_CELLS", "Pairs", "compare_models", "standardised", "totals"]
 
@@ -47,6 +48,8 @@ class Pairs:
         Whoever guesses on all items agrees with nobody, as a misordered block does. So nobody is
         expected to agree on what guessing at the rate of the weakest would explain.
         """
+        if len(self.share) == 0:
+            return 0.0
         return float(np.quantile(self.share, _FLOOR_QUANTILE, method="lower"))
 
     def steepness(self, floor: float = 0.0) -> Float[np.ndarray, " models"]:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from irtjax.audit.integrity.blocks import MISSING, Columns, without_trend
+from irtjax.audit.integrity.blocks import Columns, without_trend
 from irtjax.audit.integrity.evidence import Evidence
 from irtjax.audit.integrity.lags import Lag, Shift, best_lag, lag_agreement, shift_of
 from irtjax.audit.integrity.pairs import standardised
 from irtjax.audit.integrity.testing import FALSE_ALARMS
+from irtjax.data.checks import MISSING
 
 __all__ = ["Moved", "ShiftedBlock", "find_shifts", "undone"]
 

@@ -227,6 +227,20 @@ def test_bad_published_scores_are_refused(published, said):
         audit_data(clean(0, sizes=(50,)), published=pd.DataFrame(published))
 
 
+def test_blocks_too_small_or_too_lonely_are_counted_and_not_judged():
+    data, dense, _ = planted(sizes=(5, 1000, 200, 300))
+    dense[1:, 1005:1205] = -1  # one model answered b2, two b3
+    dense[2:, 1205:] = -1
+    dense[3, 5:1005] = dense[4, 5:1005]
+    audit = audit_data(with_rows(data, dense))
+    assert of_kind(audit.accusations, "copied") == [("m3", "b1"), ("m4", "b1")]
+    assert len(audit.accusations) == 2
+    blocks = audit.blocks.set_index("benchmark")
+    assert blocks.groupby(level=0).size().to_dict() == {"b0": 12, "b1": 12, "b2": 1, "b3": 2}
+    assert blocks.loc[["b0", "b2", "b3"], "agreement"].isna().all()
+    assert blocks.loc["b1", "agreement"].notna().all()
+
+
 def test_two_models_are_too_few():
     with pytest.raises(InputError, match="at least 3"):
         audit_data(clean(0, n_models=2, n_weak=0, sizes=(50,)))
