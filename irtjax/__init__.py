@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from irtjax.audit.compare import Comparison, compare_models
     from irtjax.audit.filtering import filter_items, validate_filters
     from irtjax.audit.flags import flag_items
-    from irtjax.audit.wrong_key import wrong_keys
     from irtjax.audit.integrity.check import DataAudit, audit_data
+    from irtjax.audit.wrong_key import wrong_keys
     from irtjax.data.cells import Cells
     from irtjax.data.responses import ResponseMatrix
     from irtjax.data.simulate import simulate
