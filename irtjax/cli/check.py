@@ -81,12 +81,10 @@ def check(
 
 
 def _show(found: "DataAudit", path: Path, output: "Console") -> None:
-    import pandas as pd
-
     table = plain_table(["accused of", "model", "benchmark", "with"], ["lag", "p"])
     shown = found.accusations.head(_MOST_SHOWN)
-    for row in shown.astype(object).to_dict("records"):
-        lag = "" if pd.isna(row["lag"]) else f"{row['lag']:+,}"
+    for row in shown.assign(has_lag=shown["lag"].notna()).to_dict("records"):
+        lag = f"{row['lag']:+,}" if row["has_lag"] else ""
         names = [str(row[name]) for name in ("kind", "model_id", "benchmark", "partner_id")]
         table.add_row(*names, lag, f"{row['p_adjusted']:.1e}")
     n_accused = len(found.accusations)
