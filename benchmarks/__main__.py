@@ -11,6 +11,7 @@
     python -m benchmarks selection-honest         PSN-IRT's Table 6 with models ranked unseen
     python -m benchmarks wrong_keys               wrong answer keys found, in simulated data
     python -m benchmarks integrity                false alarms and power of irtjax check
+    python -m benchmarks benchmirt                BenchMIRT's table; ranking models from few items
     python -m benchmarks fit-w2 read-w2           single measurements of irtjax
 
 Results go to benchmarks/results, or to the folder that --out names. The first use of a peer makes
@@ -42,6 +43,7 @@ SINGLE = {
     "roofline": "benchmarks.roofline",
     "coverage": "benchmarks.coverage",
     "adaptive": "benchmarks.adaptive",
+    "benchmirt": "benchmarks.benchmirt",
     "selection-honest": "benchmarks.selection_honest",
     "selection-speed": "benchmarks.selection_speed",
     "wrong_keys": "benchmarks.wrong_keys",
