@@ -5,19 +5,21 @@ For a version regression, or a variant with something removed. Differences are B
 
 import dataclasses
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from irtjax.checks import check_number, shown
+from irtjax.checks import check_number, check_path, shown
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.prediction import cell_probabilities
 from irtjax.fit.result import FitResult
 from irtjax.fit.rotation import loadings
 from irtjax.fit.tables import slope_and_intercept
+from irtjax.io import write_json, write_table
 
 __all__ = ["Comparison", "compare_models"]
 
@@ -43,6 +45,21 @@ class Comparison:
     values: pd.DataFrame
     gained: pd.DataFrame
     lost: pd.DataFrame
+
+    def save(self, folder: str | Path) -> None:
+        """Write `dims.csv`, `values.csv`, `gained.csv`, `lost.csv`, and `compare.json`, which
+        lists them.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        folder = check_path("the folder to save to", folder)
+        tables = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for name, table in tables.items():
+            write_table(table, folder / f"{name}.csv")
+        write_json(
+            {"files": ["compare.json", *(f"{n}.csv" for n in tables)]}, folder / "compare.json"
+        )
 
 
 def compare_models(

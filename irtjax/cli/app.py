@@ -10,6 +10,7 @@ import typer
 
 from irtjax.cli.adapt import adapt
 from irtjax.cli.check import check
+from irtjax.cli.compare import compare
 from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
@@ -39,6 +40,7 @@ app = typer.Typer(
 for command in (fit, link, update, predict, quality, flags, select, adapt, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="check")(check)
+app.command(name="compare")(compare)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 app.command(name="filter")(filter_command)
 
