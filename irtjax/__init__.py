@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
     from irtjax.nets.settings import Network
+    from irtjax.report.audit_page import Audit, audit
+    from irtjax.report.plot import plot
     from irtjax.select.adaptive import AdaptiveSession, adaptive_test
     from irtjax.select.adaptive_runs import AdaptiveRuns, adapt
     from irtjax.select.api import select_items
@@ -47,6 +49,7 @@ __version__ = importlib.metadata.version("irtjax")
 __all__ = [
     "AdaptiveRuns",
     "AdaptiveSession",
+    "Audit",
     "Bootstrap",
     "Cells",
     "Checkpoints",
@@ -68,6 +71,7 @@ __all__ = [
     "adaptive_test",
     "align",
     "compare_models",
+    "audit",
     "cross_validate",
     "evaluate_heldout",
     "filter_items",
@@ -79,6 +83,7 @@ __all__ = [
     "lsat7",
     "parametric_bootstrap",
     "read_answers",
+    "plot",
     "read_responses",
     "rotate",
     "select_items",
@@ -94,6 +99,7 @@ __all__ = [
 _HOMES = {
     "AdaptiveRuns": "irtjax.select.adaptive_runs",
     "AdaptiveSession": "irtjax.select.adaptive",
+    "Audit": "irtjax.report.audit_page",
     "Bootstrap": "irtjax.fit.bootstrap",
     "Cells": "irtjax.data.cells",
     "Checkpoints": "irtjax.fit.checkpoints",
@@ -115,6 +121,7 @@ _HOMES = {
     "adaptive_test": "irtjax.select.adaptive",
     "align": "irtjax.fit.alignment",
     "compare_models": "irtjax.audit.compare",
+    "audit": "irtjax.report.audit_page",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "filter_items": "irtjax.audit.filtering",
@@ -126,6 +133,7 @@ _HOMES = {
     "lsat7": "irtjax.data.tables",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
     "read_answers": "irtjax.io",
+    "plot": "irtjax.report.plot",
     "read_responses": "irtjax.io",
     "rotate": "irtjax.fit.alignment",
     "select_items": "irtjax.select.api",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from irtjax.cli.adapt import adapt
+from irtjax.cli.audit import audit
 from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
@@ -16,6 +17,7 @@ from irtjax.cli.filter import filter_command
 from irtjax.cli.fit import fit
 from irtjax.cli.flags import flags
 from irtjax.cli.link import link
+from irtjax.cli.plot import plot
 from irtjax.cli.predict import predict
 from irtjax.cli.quality import quality
 from irtjax.cli.select import select
@@ -36,6 +38,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (fit, link, update, predict, quality, flags, select, adapt, simulate, demo):
+    app.command(name=command.__name__)(command)
+for command in (audit, plot):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 app.command(name="filter")(filter_command)

@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 if TYPE_CHECKING:
     from irtjax.fit.checkpoints import Checkpoints
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "check_can_be_made"]
 
 # `FitResult.load` asks for the mark: it says that a run is finished, so it is removed first and
 # written last.
@@ -49,7 +49,7 @@ class RunFolder:
         elif resume:
             raise InputError(f"{path} does not exist, so there is nothing to resume")
         else:
-            _check_can_be_made(path)
+            check_can_be_made(path)
 
     @property
     def steps(self) -> Path:
@@ -118,7 +118,8 @@ def _check_existing(path: Path, force: bool, resume: bool) -> None:
         )
 
 
-def _check_can_be_made(path: Path) -> None:
+def check_can_be_made(path: Path) -> None:
+    """Refuse a folder whose parents are no folders, or cannot be written to."""
     home = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not home.is_dir():
         raise InputError(f"cannot make {path}: {home} is not a folder")

@@ -13,7 +13,10 @@ def test_version(irtjax):
     assert irtjax("--version").out == f"irtjax {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["fit", "crossval", "predict", "flags", "simulate", "demo"])
+COMMANDS = ["fit", "audit", "plot", "crossval", "predict", "flags", "simulate", "demo"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_shows_an_example(irtjax, command):
     outcome = irtjax(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
