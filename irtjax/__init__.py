@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
     from irtjax.nets.settings import Network
+    from irtjax.report.audit_page import Audit, audit
+    from irtjax.report.plot import plot
     from irtjax.select.adaptive import AdaptiveSession, adaptive_test
     from irtjax.select.adaptive_runs import AdaptiveRuns, adapt
     from irtjax.select.api import select_items
@@ -48,6 +50,7 @@ __version__ = importlib.metadata.version("irtjax")
 __all__ = [
     "AdaptiveRuns",
     "AdaptiveSession",
+    "Audit",
     "Bootstrap",
     "Cells",
     "Checkpoints",
@@ -71,6 +74,7 @@ __all__ = [
     "align",
     "compare_models",
     "audit_data",
+    "audit",
     "cross_validate",
     "evaluate_heldout",
     "filter_items",
@@ -82,6 +86,7 @@ __all__ = [
     "lsat7",
     "parametric_bootstrap",
     "read_answers",
+    "plot",
     "read_responses",
     "rotate",
     "select_items",
@@ -97,6 +102,7 @@ __all__ = [
 _HOMES = {
     "AdaptiveRuns": "irtjax.select.adaptive_runs",
     "AdaptiveSession": "irtjax.select.adaptive",
+    "Audit": "irtjax.report.audit_page",
     "Bootstrap": "irtjax.fit.bootstrap",
     "Cells": "irtjax.data.cells",
     "Checkpoints": "irtjax.fit.checkpoints",
@@ -120,6 +126,7 @@ _HOMES = {
     "align": "irtjax.fit.alignment",
     "compare_models": "irtjax.audit.compare",
     "audit_data": "irtjax.audit.integrity.check",
+    "audit": "irtjax.report.audit_page",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
     "filter_items": "irtjax.audit.filtering",
@@ -131,6 +138,7 @@ _HOMES = {
     "lsat7": "irtjax.data.tables",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
     "read_answers": "irtjax.io",
+    "plot": "irtjax.report.plot",
     "read_responses": "irtjax.io",
     "rotate": "irtjax.fit.alignment",
     "select_items": "irtjax.select.api",

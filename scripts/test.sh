@@ -18,6 +18,20 @@ fi
 ensure_venv test
 cd "$root"
 
+# The pages are opened in a browser; without one those tests are skipped, and say so.
+ensure_browser() {
+    local log=$root/.cache/apt.log
+    for name in chromium chromium-browser google-chrome chrome; do
+        command -v "$name" >/dev/null 2>&1 && return
+    done
+    if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then return; fi
+    printf '== install chromium\n'
+    { DEBIAN_FRONTEND=noninteractive timeout 120 apt-get -qq update &&
+        DEBIAN_FRONTEND=noninteractive timeout 300 apt-get -qq install -y --no-install-recommends \
+            chromium fonts-dejavu-core; } >"$log" 2>&1 ||
+        printf 'chromium cannot be installed here (%s): the tests that open pages are skipped\n' "$log"
+}
+
 bin=$venv/bin
 cache=$root/.cache
 log=$cache/pytest.log
@@ -25,6 +39,8 @@ passed=0 failed=0 skipped=0
 mkdir -p "$cache/jax"
 # Each entry is compiled anew once a week, so that the folder does not grow for ever.
 find "$cache/jax" -type f -mtime +7 -delete
+
+ensure_browser
 
 export JAX_PLATFORMS=cpu JAX_NUMPY_DTYPE_PROMOTION=strict
 unset JAX_ENABLE_X64 XLA_FLAGS PYTEST_ADDOPTS

@@ -54,6 +54,7 @@ class Comparison:
             InputError: the folder cannot be written.
         """
         folder = check_path("the folder to save to", folder)
+        folder.mkdir(parents=True, exist_ok=True)
         tables = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name, table in tables.items():
             write_table(table, folder / f"{name}.csv")

@@ -11,6 +11,7 @@ import typer
 from irtjax.cli.adapt import adapt
 from irtjax.cli.check import check
 from irtjax.cli.compare import compare
+from irtjax.cli.audit import audit
 from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
@@ -18,6 +19,7 @@ from irtjax.cli.filter import filter_command
 from irtjax.cli.fit import fit
 from irtjax.cli.flags import flags
 from irtjax.cli.link import link
+from irtjax.cli.plot import plot
 from irtjax.cli.predict import predict
 from irtjax.cli.quality import quality
 from irtjax.cli.select import select
@@ -37,12 +39,25 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, link, update, predict, quality, flags, select, adapt, simulate, demo):
-    app.command(name=command.__name__)(command)
-app.command(name="check")(check)
-app.command(name="compare")(compare)
+for command in (
+    fit,
+    check,
+    audit,
+    flags,
+    quality,
+    filter_command,
+    compare,
+    plot,
+    select,
+    adapt,
+    predict,
+    link,
+    update,
+    simulate,
+    demo,
+):
+    app.command(name=command.__name__.removesuffix("_command"))(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
-app.command(name="filter")(filter_command)
 
 
 @app.callback(invoke_without_command=True)

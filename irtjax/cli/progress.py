@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from irtjax.fit.driver import Progress
 
-__all__ = ["shown_folds", "shown_progress"]
+__all__ = ["shown_folds", "shown_parts", "shown_progress"]
 
 # Shows what is going on, the share of the way, and a detail.
 _Show = Callable[[str, float, str], None]
@@ -64,6 +64,24 @@ def shown_folds(
             show(f"{predictor}, dims {dims}: fold {fold + 1}", next(n_done) / total, "")
 
         yield on_fold
+
+
+@contextlib.contextmanager
+def shown_parts(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show which part of an audit is under way, likewise.
+
+    Yields:
+        What `irtjax.audit` takes as `on_part`; None where nothing is shown.
+    """
+    with _bar("audit", quiet=quiet) as show:
+        if show is None:
+            yield None
+            return
+
+        def on_part(title: str, n_done: int, n_parts: int) -> None:
+            show(title, n_done / n_parts, f"part {n_done + 1} of {n_parts}")
+
+        yield on_part
 
 
 @contextlib.contextmanager

@@ -23,7 +23,9 @@ def test_it_writes_what_python_finds(irtjax, finished_run, tmp_path):
     again = irtjax("compare", finished_run, "model-00", "model-02", "--out", out)
     assert again.code == 2
     assert "exists; pass --force" in again.err
-    assert irtjax("compare", finished_run, "model-00", "model-02", "--out", out, "--force").code == 0
+    assert (
+        irtjax("compare", finished_run, "model-00", "model-02", "--out", out, "--force").code == 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,27 @@ def test_version(irtjax):
     assert irtjax("--version").out == f"irtjax {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "command", ["fit", "check", "crossval", "predict", "flags", "simulate", "demo"]
-)
+COMMANDS = [
+    "adapt",
+    "audit",
+    "check",
+    "compare",
+    "crossval",
+    "demo",
+    "filter",
+    "fit",
+    "flags",
+    "link",
+    "plot",
+    "predict",
+    "quality",
+    "select",
+    "simulate",
+    "update",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_shows_an_example(irtjax, command):
     outcome = irtjax(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")

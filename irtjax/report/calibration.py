@@ -1,0 +1,98 @@
+"""Whether predicted probabilities come true: the calibration plot."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from irtjax.data.cells import Cells
+from irtjax.fit.result import FitResult
+from irtjax.report.style import COLOURS, new_figure, styled, titled
+
+__all__ = ["calibration_bins", "draw_calibration"]
+
+_N_BINS = 15  # those of the calibration error
+_MOST_CELLS = 200_000
+_Z = 1.96
+
+
+def calibration_bins(fit: FitResult, *, seed: int = 0) -> pd.DataFrame:
+    """Predicted probabilities and shares of right answers in 15 bins of equal width.
+
+    Of the held-out responses where the fit has some, else of those it was fitted to (a random
+    200,000 of them where they are more), which flatter it.
+
+    Returns:
+        `source` (`held-out` or `fitted`), `bin_low`, `bin_high`, `n`, `predicted`, `observed`,
+        `low`, `high` (Wilson's 95% interval of the observed share), for each bin with responses.
+    """
+    cells = fit.data.cells() if fit.heldout is None else fit.heldout
+    if len(cells) > _MOST_CELLS:
+        chosen = np.random.default_rng(seed).choice(len(cells), _MOST_CELLS, replace=False)
+        cells = cells.taken(np.sort(chosen))
+    p = fit.predict_cells(cells.model_index, cells.item_index)
+    table = _binned(p, cells)
+    table.insert(0, "source", "fitted" if fit.heldout is None else "held-out")
+    return table
+
+
+def _binned(p: np.ndarray, cells: Cells) -> pd.DataFrame:
+    bins = np.maximum(np.ceil(p * _N_BINS).astype(np.int64) - 1, 0)
+    weight = cells.weight.astype(np.float64)
+    n, total = np.bincount(bins, minlength=_N_BINS), np.bincount(bins, weight, _N_BINS)
+    taken = n > 0
+    predicted = np.bincount(bins, weight * p, _N_BINS)[taken] / total[taken]
+    observed = np.bincount(bins, weight * cells.response, _N_BINS)[taken] / total[taken]
+    low, high = _wilson(observed, total[taken])
+    edge = np.flatnonzero(taken)
+    return pd.DataFrame(
+        {
+            "bin_low": edge / _N_BINS,
+            "bin_high": (edge + 1) / _N_BINS,
+            "n": n[taken],
+            "predicted": predicted,
+            "observed": observed,
+            "low": low,
+            "high": high,
+        }
+    )
+
+
+def _wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson (1927): 95% interval of a share of n answers."""
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
+    return middle - half, middle + half
+
+
+@styled()
+def draw_calibration(bins: pd.DataFrame) -> Figure:
+    """The bins of `calibration_bins` about the diagonal, and how many responses each has."""
+    figure = new_figure(4.6)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])
+    upper.plot([0, 1], [0, 1], color="#999999", lw=1, ls="--")
+    below, above = bins["observed"] - bins["low"], bins["high"] - bins["observed"]
+    upper.errorbar(
+        bins["predicted"],
+        bins["observed"],
+        np.maximum([below, above], 0),
+        fmt="o",
+        ms=4,
+        lw=1.2,
+        color=COLOURS[0],
+    )
+    upper.set_xlim(-0.02, 1.02)
+    upper.set_ylim(-0.02, 1.02)
+    upper.set_ylabel("share of right answers")
+    upper.grid()
+    width = bins["bin_high"] - bins["bin_low"]
+    lower.bar(bins["bin_low"], bins["n"], width, align="edge", color=COLOURS[5], ec="white", lw=0.5)
+    lower.set_ylabel("responses")
+    lower.set_xlabel("predicted probability of a right answer")
+    lower.yaxis.set_major_formatter("{x:,.0f}")
+    n = int(bins["n"].sum())
+    gap = float((bins["n"] * (bins["observed"] - bins["predicted"]).abs()).sum()) / max(n, 1)
+    is_heldout = bool((bins["source"] == "held-out").all())
+    of = f"{n:,} held-out responses" if is_heldout else f"{n:,} responses that were fitted"
+    note = f"{of}, 95% intervals. On the dashed line predictions come true."
+    titled(figure, f"Predictions are off by {gap:.3f} on average", note)
+    return figure

@@ -1,0 +1,48 @@
+"""Abilities of the models."""
+
+import pandas as pd
+
+from irtjax.report.abilities import ability_intervals, draw_abilities
+from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.part import Part, Request, Tables, drawn
+
+__all__ = ["MODELS"]
+
+_MOST_ROWS = 300
+_MOST_DIMS = 6
+
+
+def _tables(request: Request) -> dict[str, pd.DataFrame]:
+    return {
+        "models": request.fit.abilities(),
+        "ability_intervals": ability_intervals(request.fit),
+    }
+
+
+def _blocks(request: Request, tables: Tables) -> list[Block]:
+    fit, models = request.fit, tables["models"]
+    dims = range(1, fit.spec.dims + 1)
+    is_ranking = fit.spec.dims == 1 and fit.group is None
+    by = "dim1_ability" if is_ranking else "expected_score"
+    numbers = [f"dim{k}_{what}" for k in dims for what in ("ability", "ability_se")]
+    columns = ["model_id", *numbers, "expected_score", "p_correct", "n_responses", "flags"]
+    ordered = models.sort_values(by, ascending=False, kind="stable")[columns]
+    blocks: list[Block] = []
+    if not is_ranking:
+        blocks.append(
+            Words(
+                "Models are ranked by their expected score, the mean predicted probability over "
+                "all items; an ability says how they differ in one dim."
+            )
+        )
+    for k in dims[:_MOST_DIMS]:
+        figure = draw_abilities(tables["ability_intervals"], k)
+        text = f"Abilities of the models in dim {k} with 95% intervals, the highest on top."
+        blocks.append(drawn(figure, f"abilities-{k}", text, "ability_intervals"))
+    shown = ordered.head(_MOST_ROWS)
+    title = f"Models by {by.replace('_', ' ')}"
+    blocks.append(TableView(shown, "models.csv", title, len(models), is_searchable=True))
+    return blocks
+
+
+MODELS = Part("models", "Abilities of the models", _tables, _blocks)

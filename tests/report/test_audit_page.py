@@ -1,0 +1,143 @@
+"""The audit: its tables, its page, and that every number of the page is in a table."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from irtjax.errors import InputError
+from irtjax.report.audit_page import PARTS, Audit, audit
+from irtjax.report.blocks import Section, TableView, Words
+from irtjax.report.page import render_page, shown_number
+from irtjax.report.part import Request
+from irtjax.report.style import MINUS
+from tests.report.conftest import HOSTILE
+
+
+@pytest.fixture(scope="module")
+def plain_audit(plain_fit) -> Audit:
+    return audit(plain_fit)
+
+
+@pytest.fixture(scope="module")
+def hostile_audit(hostile_fit) -> Audit:
+    return audit(hostile_fit, by=["kind"])
+
+
+def test_tables_are_those_of_the_fit(plain_audit, plain_fit):
+    pd.testing.assert_frame_equal(plain_audit.tables["items"], plain_fit.item_parameters())
+    pd.testing.assert_frame_equal(plain_audit.tables["models"], plain_fit.abilities())
+    heldout = plain_audit.tables["heldout"].set_index("predictor")
+    assert heldout["log_loss"]["this fit"] == plain_fit.report["heldout"]["model"]["log_loss"]
+    assert list(plain_audit.report["parts"]) == [part.name for part in PARTS]
+
+
+def test_benchmarks_and_further_columns_are_looked_at(hostile_audit):
+    found = hostile_audit.tables["benchmark_loadings"]
+    assert found.groupby("column", sort=False).size().to_dict() == {"benchmark": 4, "kind": 2}
+
+
+def test_columns_are_each_once(hostile_fit):
+    request = Request(hostile_fit, "benchmark", ["kind", "benchmark"])
+    assert request.columns == ["benchmark", "kind"]
+
+
+@pytest.mark.parametrize("name", ["plain_audit", "hostile_audit"])
+def test_every_number_of_the_page_is_in_the_table_it_names(name, request, tmp_path):
+    found = request.getfixturevalue(name)
+    found.save(tmp_path)
+    views = re.findall(r"<table>(.*?)</table>.*?<p class=\"source\">(.*?)</p>", found.html, re.S)
+    assert len(views) >= 4
+    for table, source in views:
+        file = source.split()[-1]
+        numbers = pd.read_csv(tmp_path / file).select_dtypes("number").to_numpy(float).ravel()
+        known = {f"{value:.9g}" for value in numbers if np.isfinite(value)}
+        shown = set(re.findall(r'data-v="([^"]*)"', table))
+        assert shown <= known, file
+    for caption in re.findall(r"<figcaption>Numbers: (.*?)</figcaption>", found.html):
+        assert all((tmp_path / file).is_file() for file in caption.split(", "))
+
+
+def test_hostile_names_stay_text(hostile_audit):
+    page = hostile_audit.html
+    # The page's own script and nothing else.
+    assert len(re.findall(r"<script", page)) == 1
+    assert "<img" not in page
+    assert "<b>" not in page
+    text = html.unescape(re.sub(r"<[^>]*>", "\n", page))
+    for name in (HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[4]):
+        assert name in text, name
+    assert "m" * 300 + "…" not in text  # 300 letters are shown in full
+    assert "m" * 300 in text
+
+
+def test_the_page_needs_no_network(hostile_audit):
+    links = re.findall(r"""(?:src|href|action)=["']([^"']*)|url\(([^)]*)\)""", hostile_audit.html)
+    assert all(a.startswith(("#", "data:")) or b.startswith("#") for a, b in links)
+    assert "@import" not in hostile_audit.html
+
+
+def test_a_part_that_cannot_be_done_says_why(plain_fit):
+    import dataclasses
+
+    bare = plain_fit.data.replace(item_metadata=pd.DataFrame(index=range(200)))
+    report = plain_fit.report | {"trace": {}}
+    found = audit(dataclasses.replace(plain_fit, data=bare, heldout=None, report=report))
+    assert "benchmark_loadings" not in found.tables
+    assert "no column that says their benchmark" in found.html
+    assert found.report["parts"]["course"]["left_out"] == "The fit's report has no trace."
+
+
+def test_a_long_list_is_capped_and_the_page_stays_small():
+    n = 100_000
+    frame = pd.DataFrame({"item_id": [f"item-{k}" for k in range(n)], "score": np.arange(n) / 7})
+    view = TableView(frame.head(300), "flags.csv", "Flags", n, is_searchable=True)
+    page = render_page("t", "s", [Section("x", "X", [Words("w", is_warning=True), view])])
+    assert len(page) < 100_000
+    assert "300 of 100,000 rows; all of them: flags.csv" in page
+
+
+def test_saved_files_are_listed(plain_audit, tmp_path):
+    plain_audit.save(tmp_path / "a" / "b")
+    told = json.loads((tmp_path / "a" / "b" / "audit.json").read_text())
+    assert sorted(told["files"]) == sorted(path.name for path in (tmp_path / "a/b").iterdir())
+    assert told["settings"]["group"] == "benchmark"
+
+
+def test_progress_is_told(plain_fit):
+    seen = []
+    audit(plain_fit, on_part=lambda title, done, total: seen.append((title, done, total)))
+    assert seen == [(part.title, k, len(PARTS)) for k, part in enumerate(PARTS)]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"group": "x"}, "'x'"),
+        ({"by": ["x"]}, "'x'"),
+        ({"expected": "x"}, "'x'"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_arguments(plain_fit, options, message):
+    with pytest.raises(InputError, match=message):
+        audit(plain_fit, **options)
+
+
+def test_no_fit_is_refused(plain_fit):
+    with pytest.raises(InputError, match="audit takes a FitResult, not ResponseMatrix"):
+        audit(plain_fit.data)
+
+
+def test_numbers_are_shown_to_three_digits():
+    shown = {
+        0.0: "0",
+        1234567.0: "1,234,567",
+        -0.5: f"{MINUS}0.500",
+        1e-9: f"1.00e{MINUS}09",
+        12.345: "12.3",
+    }
+    assert {value: shown_number(value) for value in shown} == shown

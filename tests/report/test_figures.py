@@ -1,0 +1,192 @@
+"""The numbers behind the figures, against plain NumPy; and that every figure can be drawn."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from irtjax.errors import InputError
+from irtjax.model.metrics import calibration_error
+from irtjax.report.abilities import ability_intervals, draw_abilities
+from irtjax.report.all_items import ability_counts, information_of_all_items
+from irtjax.report.calibration import calibration_bins
+from irtjax.report.heatmap import draw_loadings, mean_loadings
+from irtjax.report.item_curves import chosen_items, item_curves, observed_shares
+from irtjax.report.items_scatter import draw_items
+from irtjax.report.plot import KINDS, plot
+from irtjax.report.style import shortened, svg_of
+from irtjax.report.trace import trace_table
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-np.asarray(z, np.float64)))
+
+
+def test_information_of_all_items_is_the_sum_over_items(hostile_fit):
+    items = hostile_fit.item_parameters()
+    found = information_of_all_items(hostile_fit)
+    for dim, at in ((1, 0), (2, 40), (2, 80)):
+        row = found[found["dim"] == dim].iloc[at]
+        slope = items[f"dim{dim}_slope"].to_numpy()
+        p = sigmoid(slope * row["ability"] + items["intercept"])
+        expected = np.sum(slope**2 * p * (1 - p))
+        np.testing.assert_allclose(row["information"], expected, rtol=1e-4)
+        np.testing.assert_allclose(row["standard_error"], expected**-0.5, rtol=1e-4)
+
+
+def test_every_model_is_counted_once(hostile_fit):
+    counts = ability_counts(hostile_fit)
+    assert counts.groupby("dim")["n_models"].sum().tolist() == [30, 30]
+
+
+@pytest.mark.parametrize("name", ["plain_fit", "hostile_fit"])
+def test_item_curves_follow_the_items_own_direction(name, request):
+    fit = request.getfixturevalue(name)
+    ids = chosen_items(fit)
+    assert 3 <= len(ids) <= 5
+    curves = item_curves(fit, ids)
+    items = fit.item_parameters().set_index("item_id").loc[ids]
+    for item_id, item in items.iterrows():
+        mine = curves[curves["item_id"] == item_id]
+        z = item["discrimination"] * mine["ability"] + item["intercept"]
+        np.testing.assert_allclose(mine["probability"], sigmoid(z), atol=1e-5)
+        information = item["discrimination"] ** 2 * sigmoid(z) * sigmoid(-z)
+        np.testing.assert_allclose(mine["information"], information, atol=1e-5)
+
+
+def test_observed_shares_group_the_models_along_the_item(hostile_fit):
+    item = hostile_fit.data.item_ids[9]
+    found = observed_shares(hostile_fit, [item])
+    assert found["n_models"].sum() == 30
+    assert len(found) == 7
+    row = hostile_fit.item_parameters().iloc[9]
+    slope = row[["dim1_slope", "dim2_slope"]].to_numpy(float)
+    place = np.asarray(hostile_fit.parameters.ability) @ slope / row["discrimination"]
+    lowest = np.argsort(place)[: found["n_models"][0]]
+    np.testing.assert_allclose(found["ability"][0], place[lowest].mean(), rtol=1e-5)
+    share = hostile_fit.data.to_dense()[lowest, 9].mean()
+    np.testing.assert_allclose(found["share_right"][0], share, rtol=1e-6)
+
+
+def test_calibration_bins_are_those_of_the_calibration_error(plain_fit):
+    bins, cells = calibration_bins(plain_fit), plain_fit.heldout
+    gap = np.sum(bins["n"] * (bins["observed"] - bins["predicted"]).abs()) / bins["n"].sum()
+    p = plain_fit.predict_cells(cells.model_index, cells.item_index)
+    np.testing.assert_allclose(gap, calibration_error(p, cells.response), rtol=1e-6)
+    assert bins["n"].sum() == len(cells)
+    assert set(bins["source"]) == {"held-out"}
+    first = bins.iloc[0]
+    interval = stats.binomtest(round(first["observed"] * first["n"]), int(first["n"]))
+    wilson = interval.proportion_ci(method="wilson")
+    np.testing.assert_allclose([first["low"], first["high"]], wilson, atol=1e-4)
+
+
+def test_without_held_out_responses_calibration_says_so(hostile_fit):
+    assert set(calibration_bins(hostile_fit)["source"]) == {"fitted"}
+
+
+def test_intervals_are_those_of_the_standard_errors(plain_fit):
+    table, models = ability_intervals(plain_fit), plain_fit.abilities()
+    np.testing.assert_allclose(
+        table["high"] - table["low"], 2 * 1.959964 * models["dim1_ability_se"], rtol=1e-5
+    )
+    assert table["low_clustered"].isna().all()  # four benchmarks are too few
+    assert table.sort_values("rank")["ability"].is_monotonic_decreasing
+
+
+def test_mean_loadings(plain_fit):
+    items = plain_fit.item_parameters()
+    expected = items.groupby("benchmark", sort=False)["dim1_loading"].mean()
+    found = mean_loadings(plain_fit)
+    assert found["value"].tolist() == expected.index.tolist()
+    np.testing.assert_allclose(found["dim1_loading"], expected)
+
+
+def test_the_trace_is_that_of_the_report(plain_fit):
+    found = trace_table(plain_fit)
+    assert found["objective"].tolist() == list(plain_fit.report["trace"]["objective"])
+    assert found["step"].tolist() == list(range(1, plain_fit.report["n_steps"] + 1))
+
+
+@pytest.mark.parametrize("name", ["plain_fit", "hostile_fit"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_drawn_as_png_and_svg(name, kind, request, tmp_path):
+    fit = request.getfixturevalue(name)
+    for suffix in ("png", "svg"):
+        plot(fit, kind, tmp_path / f"p.{suffix}")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    text = (tmp_path / "p.svg").read_text()
+    ElementTree.fromstring(text)  # whatever the names, it is well-formed
+    assert "<script" not in text
+    again = tmp_path / "again.svg"
+    plot(fit, kind, again)
+    assert again.read_text() == text
+
+
+def test_many_models_and_items_make_small_pictures():
+    n = 5000
+    models = pd.DataFrame(
+        {
+            "model_id": [f"model-{k}" for k in range(n)],
+            "dim": 1,
+            "rank": np.arange(1, n + 1),
+            "ability": np.linspace(3, -3, n),
+            "low": np.linspace(3, -3, n) - 0.5,
+            "high": np.linspace(3, -3, n) + 0.5,
+            "low_clustered": np.nan,
+            "high_clustered": np.nan,
+        }
+    )
+    svg = svg_of(draw_abilities(models), "a", "abilities")
+    assert len(svg) < 60_000
+    assert "model-0<" in svg
+    assert "model-4999<" in svg
+    assert "4,960 models between" in svg
+    rng = np.random.default_rng(0)
+    items = pd.DataFrame(
+        rng.standard_normal((100_000, 2)), columns=["difficulty", "discrimination"]
+    )
+    assert len(svg_of(draw_items(items), "b", "items")) < 200_000
+    benchmarks = pd.DataFrame({"column": "benchmark", "value": range(900), "n_items": range(900)})
+    loadings = benchmarks.assign(dim1_loading=0.1, dim2_loading=-0.4)
+    svg = svg_of(draw_loadings(loadings), "c", "loadings")
+    assert len(svg) < 200_000
+    assert "the 40 largest of 900" in svg
+
+
+def test_ids_inside_an_svg_carry_the_prefix(plain_fit):
+    svg = svg_of(draw_items(plain_fit.item_parameters()), "here", 'a "quoted" <text>')
+    ids = re.findall(r' id="([^"]+)"', svg)
+    used = re.findall(r"url\(#([^)]+)\)", svg) + re.findall(r'href="#([^"]+)"', svg)
+    assert set(used) <= set(ids)
+    assert all(each.startswith("here-") for each in ids)
+    assert 'aria-label="a &#34;quoted&#34; &lt;text&gt;"' in svg
+    assert svg.startswith("<svg ")
+    assert svg.endswith("</svg>")
+
+
+def test_names_are_shortened_in_the_middle():
+    assert shortened("x" * 100) == "x" * 12 + "…" + "x" * 13
+    assert shortened("a\nb\tc\x1b") == "a b c"
+    assert shortened("_x") == " _x"
+
+
+@pytest.mark.parametrize(
+    "kind, file, options, message",
+    [
+        ("abilites", "p.png", {}, "no picture 'abilites'; choose one of abilities,"),
+        ("abilities", "p.jpg", {}, "must end with .png or .svg"),
+        ("abilities", "p.png", {"dim": 2}, "dim must be a whole number from 1 to 1, not 2"),
+        ("curves", "p.png", {"items": ["x"]}, "item 'x' was not in the fit"),
+        ("curves", "p.png", {"items": list("abcdefg")}, "1 to 6 items, not of 7"),
+        ("heatmap", "p.png", {"by": "x"}, "'x'"),
+        ("trace", "none/p.png", {}, "none"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(plain_fit, tmp_path, kind, file, options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        plot(plain_fit, kind, tmp_path / file, **options)
+    assert not list(tmp_path.iterdir())
