@@ -52,6 +52,22 @@ def audit(
             help="Item column that says what an item should measure.",
         ),
     ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Which option each model gave: columns model_id, item_id, answer, key.",
+        ),
+    ] = None,
+    published: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Declared averages: columns model_id, benchmark, score (shares or percentages).",
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="The fit's number of dims only, and three refits.")
     ] = False,
@@ -72,18 +88,24 @@ def audit(
     require_report_extra()
     from irtjax.compiler_check import require_correct_compiler
     from irtjax.fit.result import FitResult
+    from irtjax.io.answers import read_answers
+    from irtjax.io.scores import read_scores
     from irtjax.report.audit_page import audit as run_audit
 
     require_correct_compiler()
     if not no_cache:
         use_compilation_cache()
     fit = FitResult.load(run)
+    given = None if answers is None else read_answers(answers)
+    declared = None if published is None else read_scores(published)
     with shown_parts(quiet=quiet) as on_part:
         found = run_audit(
             fit,
             group=group,
             by=by or (),
+            answers=given,
             expected=expected,
+            published=declared,
             quick=quick,
             seed=seed,
             on_part=on_part,

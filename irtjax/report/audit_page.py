@@ -9,7 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from irtjax.audit.integrity.published import check_published
 from irtjax.checks import check_path, check_text
+from irtjax.data.answers import coded_answers
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
@@ -20,6 +22,9 @@ from irtjax.report.page import render_page
 from irtjax.report.part import Part, Request
 from irtjax.report.parts.benchmarks import BENCHMARKS
 from irtjax.report.parts.course import COURSE
+from irtjax.report.parts.dimensions import DIMENSIONS
+from irtjax.report.parts.flags import FLAGS
+from irtjax.report.parts.integrity import INTEGRITY
 from irtjax.report.parts.items import ITEMS
 from irtjax.report.parts.models import MODELS
 from irtjax.report.parts.overview import OVERVIEW
@@ -31,9 +36,12 @@ __all__ = ["PARTS", "Audit", "OnPart", "audit"]
 # In the order of the page. A part more is an entry more.
 PARTS: tuple[Part, ...] = (
     OVERVIEW,
+    INTEGRITY,
     MODELS,
+    DIMENSIONS,
     BENCHMARKS,
     ITEMS,
+    FLAGS,
     PRECISION,
     PREDICTION,
     COURSE,
@@ -87,6 +95,7 @@ def audit(
     by: Sequence[str] = (),
     answers: pd.DataFrame | None = None,
     expected: str | None = None,
+    published: pd.DataFrame | None = None,
     quick: bool = False,
     seed: int = 0,
     on_part: OnPart | None = None,
@@ -99,6 +108,7 @@ def audit(
         by: further item columns to look at like benchmarks.
         answers: which option each model gave: `model_id`, `item_id`, `answer`, `key`.
         expected: item column that says what an item should measure.
+        published: declared averages: `model_id`, `benchmark`, `score` (shares or percentages).
         quick: fewer refits.
         seed: of everything that is random.
         on_part: called before each part.
@@ -108,11 +118,11 @@ def audit(
 
     >>> import irtjax as ij
     >>> data = ij.simulate(ij.ModelSpec(), n_models=20, n_items=60, n_benchmarks=2).data
-    >>> found = ij.audit(ij.fit(data))
+    >>> found = ij.audit(ij.fit(data), quick=True)
     >>> found.tables["trust"]["check"][0]
     'convergence'
     """
-    request = _request(fit, group, by, answers, expected, quick, seed)
+    request = _checked(Request(fit, group, by, answers, expected, published, quick, seed))
     tables: dict[str, pd.DataFrame] = {}
     sections, told = [], {}
     for k, part in enumerate(PARTS):
@@ -133,6 +143,7 @@ def audit(
             "by": list(request.by),
             "answers": answers is not None,
             "expected": expected,
+            "published": published is not None,
             "quick": quick,
             "seed": seed,
         },
@@ -141,27 +152,24 @@ def audit(
     return Audit(tables, render_page(_title(request), _subtitle(fit), sections), report)
 
 
-def _request(
-    fit: Any,
-    group: str | None,
-    by: Sequence[str],
-    answers: pd.DataFrame | None,
-    expected: str | None,
-    quick: bool,
-    seed: int,
-) -> Request:
+def _checked(request: Request) -> Request:
+    """The request with its defaults, once it is known to be possible."""
+    fit: Any = request.fit
     if not isinstance(fit, FitResult):
         raise InputError(f"audit takes a FitResult, not {type(fit).__name__}")
-    if isinstance(by, str):
-        by = [by]
-    metadata = fit.data.item_metadata
+    by = [request.by] if isinstance(request.by, str) else list(request.by)
+    group, metadata = request.group, fit.data.item_metadata
     if group is None and _DEFAULT_GROUP in metadata and metadata[_DEFAULT_GROUP].notna().all():
         group = fit.group or _DEFAULT_GROUP
-    for column in (group, *by, expected):
+    for column in (group, *by, request.expected):
         if column is not None:
             fit.data.groups(check_text("a column", column))
-    check_seed(seed)
-    return Request(fit, group, tuple(by), answers, expected, bool(quick), seed)
+    check_seed(request.seed)
+    if request.answers is not None:
+        coded_answers(request.answers, fit.data)
+    if request.published is not None:
+        check_published(request.published)
+    return dataclasses.replace(request, group=group, by=tuple(by), quick=bool(request.quick))
 
 
 def _done(part: Part, request: Request) -> tuple[Section, dict[str, pd.DataFrame]]:

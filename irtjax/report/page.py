@@ -16,7 +16,7 @@ from irtjax.report.blocks import Block, Picture, Section, TableView
 
 __all__ = ["render_page", "shown_number"]
 
-_DIGITS = 3
+_DIGITS = 4  # log-losses of two fits differ in the fourth
 _LONGEST_TEXT = 300
 _LARGEST_PLAIN = 1e6
 
@@ -99,10 +99,10 @@ def _sort_key(value: float) -> str:
 
 
 def shown_number(value: float) -> str:
-    """A number to three digits, whole ones in full, with a proper minus.
+    """A number to four digits, whole ones in full, with a proper minus.
 
     >>> shown_number(34000.0), shown_number(0.123456), shown_number(float("nan"))
-    ('34,000', '0.123', '')
+    ('34,000', '0.1235', '')
     """
     if math.isnan(value):
         return ""

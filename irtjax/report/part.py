@@ -25,6 +25,7 @@ class Request:
         by: further item columns whose values are looked at like benchmarks.
         answers: which option each model gave (`model_id`, `item_id`, `answer`, `key`), or None.
         expected: item column that says which dim an item should measure, or None.
+        published: declared averages (`model_id`, `benchmark`, `score`), or None.
         quick: fewer refits.
         seed: of everything that is random.
     """
@@ -34,6 +35,7 @@ class Request:
     by: Sequence[str] = ()
     answers: pd.DataFrame | None = None
     expected: str | None = None
+    published: pd.DataFrame | None = None
     quick: bool = False
     seed: int = 0
 

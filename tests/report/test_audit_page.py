@@ -8,23 +8,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from irtjax.audit.benchmark_dims import dims_by_value, expected_dims
+from irtjax.audit.flags import flag_items
+from irtjax.audit.integrity.check import audit_data
 from irtjax.errors import InputError
 from irtjax.report.audit_page import PARTS, Audit, audit
 from irtjax.report.blocks import Section, TableView, Words
 from irtjax.report.page import render_page, shown_number
 from irtjax.report.part import Request
+from irtjax.report.parts.flags import FLAGS
 from irtjax.report.style import MINUS
 from tests.report.conftest import HOSTILE
 
 
 @pytest.fixture(scope="module")
 def plain_audit(plain_fit) -> Audit:
-    return audit(plain_fit)
+    return audit(plain_fit, quick=True)
 
 
 @pytest.fixture(scope="module")
 def hostile_audit(hostile_fit) -> Audit:
-    return audit(hostile_fit, by=["kind"])
+    return audit(hostile_fit, by=["kind"], expected="kind", quick=True)
 
 
 def test_tables_are_those_of_the_fit(plain_audit, plain_fit):
@@ -38,6 +42,49 @@ def test_tables_are_those_of_the_fit(plain_audit, plain_fit):
 def test_benchmarks_and_further_columns_are_looked_at(hostile_audit):
     found = hostile_audit.tables["benchmark_loadings"]
     assert found.groupby("column", sort=False).size().to_dict() == {"benchmark": 4, "kind": 2}
+
+
+def test_the_parts_are_those_of_the_audit_functions(hostile_audit, hostile_fit):
+    tables = hostile_audit.tables
+    accused = audit_data(hostile_fit.data).accusations
+    pd.testing.assert_frame_equal(tables["accusations"], accused)
+    expected = dims_by_value(hostile_fit, ["benchmark", "kind"])
+    pd.testing.assert_frame_equal(tables["benchmark_dims"], expected)
+    pd.testing.assert_frame_equal(
+        tables["benchmark_expected"], expected_dims(hostile_fit, "kind", column="benchmark")
+    )
+    assert set(tables["benchmark_mixed"]["within"]) == {"kind"}
+    flags = flag_items(hostile_fit, bootstrap=1)
+    pd.testing.assert_frame_equal(tables["flags"].drop(columns="text"), flags)
+    assert tables["flags"]["text"].tolist() == flags["item_id"].tolist()  # of these data
+    counts = tables["flag_counts"].set_index("flag")["n_items"]
+    assert counts.sum() == len(flags)
+    assert set(tables["dim_refits"]["kind"]) == {"seeds", "items", "models"}
+    assert "dim_comparison" not in tables  # it was to be quick
+
+
+@pytest.mark.slow
+def test_without_haste_the_numbers_of_dims_are_compared(plain_fit):
+    found = audit(plain_fit)
+    compared = found.tables["dim_comparison"]
+    assert compared["is_chosen"].sum() == 1
+    assert set(found.tables["dim_variance"]["dims"]) == {1, 2, 3, 4, 5}
+    assert 'aria-label="Held-out log-loss by number of dims."' in found.html
+
+
+def test_answers_reach_the_keys(plain_fit):
+    cells = plain_fit.data.cells()
+    answer = np.where(cells.response == 1, "A", "B")
+    table = pd.DataFrame(
+        {
+            "model_id": plain_fit.data.model_ids[cells.model_index],
+            "item_id": plain_fit.data.item_ids[cells.item_index],
+            "answer": answer,
+            "key": "A",
+        }
+    )
+    found = FLAGS.tables(Request(plain_fit, "benchmark", answers=table, quick=True))
+    pd.testing.assert_frame_equal(found["flags"], flag_items(plain_fit, table, bootstrap=1))
 
 
 def test_columns_are_each_once(hostile_fit):
@@ -85,7 +132,8 @@ def test_a_part_that_cannot_be_done_says_why(plain_fit):
 
     bare = plain_fit.data.replace(item_metadata=pd.DataFrame(index=range(200)))
     report = plain_fit.report | {"trace": {}}
-    found = audit(dataclasses.replace(plain_fit, data=bare, heldout=None, report=report))
+    fit = dataclasses.replace(plain_fit, data=bare, heldout=None, report=report)
+    found = audit(fit, quick=True)
     assert "benchmark_loadings" not in found.tables
     assert "no column that says their benchmark" in found.html
     assert found.report["parts"]["course"]["left_out"] == "The fit's report has no trace."
@@ -109,7 +157,9 @@ def test_saved_files_are_listed(plain_audit, tmp_path):
 
 def test_progress_is_told(plain_fit):
     seen = []
-    audit(plain_fit, on_part=lambda title, done, total: seen.append((title, done, total)))
+    audit(
+        plain_fit, quick=True, on_part=lambda title, done, total: seen.append((title, done, total))
+    )
     assert seen == [(part.title, k, len(PARTS)) for k, part in enumerate(PARTS)]
 
 
@@ -120,6 +170,8 @@ def test_progress_is_told(plain_fit):
         ({"by": ["x"]}, "'x'"),
         ({"expected": "x"}, "'x'"),
         ({"seed": -1}, "seed"),
+        ({"answers": pd.DataFrame({"model_id": ["a"]})}, "answers need a column 'item_id'"),
+        ({"published": pd.DataFrame({"model_id": ["a"]})}, "score|benchmark"),
     ],
 )
 def test_bad_arguments(plain_fit, options, message):
@@ -132,12 +184,12 @@ def test_no_fit_is_refused(plain_fit):
         audit(plain_fit.data)
 
 
-def test_numbers_are_shown_to_three_digits():
+def test_numbers_are_shown_to_four_digits():
     shown = {
         0.0: "0",
         1234567.0: "1,234,567",
-        -0.5: f"{MINUS}0.500",
-        1e-9: f"1.00e{MINUS}09",
-        12.345: "12.3",
+        -0.5: f"{MINUS}0.5000",
+        1e-9: f"1.000e{MINUS}09",
+        12.345: "12.35",
     }
     assert {value: shown_number(value) for value in shown} == shown

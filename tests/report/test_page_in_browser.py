@@ -53,7 +53,7 @@ def chromium() -> str:
 @pytest.fixture(scope="module")
 def page(hostile_fit, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(audit(hostile_fit).html.replace("</body>", PROBE + "</body>"))
+    path.write_text(audit(hostile_fit, quick=True).html.replace("</body>", PROBE + "</body>"))
     return path
 
 

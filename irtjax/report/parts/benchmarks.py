@@ -1,7 +1,8 @@
-"""What each benchmark measures, and what its items are worth."""
+"""What each benchmark measures, whether that is what it says, and what its items are worth."""
 
 import pandas as pd
 
+from irtjax.audit.benchmark_dims import dims_by_value, expected_dims, mixed_signals
 from irtjax.audit.quality import INDICATORS, item_quality, ranked_means
 from irtjax.report.blocks import Block, TableView, Words
 from irtjax.report.heatmap import draw_loadings, mean_loadings
@@ -13,42 +14,107 @@ _MOST_ROWS = 200
 
 
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
-    quality, ranks = item_quality(request.fit), []
-    for column in request.columns:
-        found = ranked_means(quality, request.fit.data.item_metadata[column].rename("value"))
-        found.insert(0, "column", column)
-        ranks.append(found)
-    loadings = [mean_loadings(request.fit, column) for column in request.columns]
-    return {
-        "benchmark_loadings": pd.concat(loadings, ignore_index=True),
+    fit, quality = request.fit, item_quality(request.fit)
+    metadata = fit.data.item_metadata
+    ranks = [
+        ranked_means(quality, metadata[column].rename("value")).assign(column=column)
+        for column in request.columns
+    ]
+    tables = {
+        "benchmark_loadings": pd.concat(
+            [mean_loadings(fit, column) for column in request.columns], ignore_index=True
+        ),
+        "benchmark_dims": dims_by_value(fit, request.columns),
         "benchmark_quality": pd.concat(ranks, ignore_index=True),
     }
+    if request.expected is not None and request.group is not None:
+        tables["benchmark_expected"] = expected_dims(fit, request.expected, column=request.group)
+    within = [column for column in request.by if column != request.group]
+    if request.group is not None and within:
+        mixed = [mixed_signals(fit, each, column=request.group) for each in within]
+        mixed = [table.assign(within=each) for table, each in zip(mixed, within, strict=True)]
+        tables["benchmark_mixed"] = pd.concat(mixed, ignore_index=True)
+    return tables
 
 
 def _blocks(request: Request, tables: Tables) -> list[Block]:
-    loadings, quality = tables["benchmark_loadings"], tables["benchmark_quality"]
-    blocks: list[Block] = []
-    for k, column in enumerate(request.columns):
-        mine = loadings[loadings["column"] == column]
-        text = f"Mean loading of the items of each {column} on each dim."
-        name = f"loadings-{k}"
-        blocks.append(drawn(draw_loadings(mine), name, text, "benchmark_loadings"))
-    blocks.append(
+    return [
+        *_pictures(request, tables["benchmark_loadings"]),
+        _measured(request, tables["benchmark_dims"]),
+        *_expectations(request, tables),
         Words(
             "Quality as PSN-IRT ranks it: discrimination, guessing, feasibility, headroom at the "
             "highest ability (leh) and information there; 1 is best, the total leaves difficulty "
             "out."
+        ),
+        _quality(request, tables["benchmark_quality"]),
+    ]
+
+
+def _pictures(request: Request, loadings: pd.DataFrame) -> list[Block]:
+    return [
+        drawn(
+            draw_loadings(loadings[loadings["column"] == column]),
+            f"loadings-{k}",
+            f"Mean loading of the items of each {column} on each dim.",
+            "benchmark_loadings",
         )
-    )
+        for k, column in enumerate(request.columns)
+    ]
+
+
+def _measured(request: Request, table: pd.DataFrame) -> TableView:
+    """Of each value the dim that has the largest share of its items' discrimination."""
+    shown = table[table["is_dominant"]].rename(columns={"dim": "dominant_dim"})
+    columns = ["value", "n_items", "dominant_dim", "discrimination_share", "mean_loading"]
+    columns += ["correlation", "p_adjusted", "sign"]
+    return _by_column(request, shown, columns, "benchmark_dims.csv", "What each measures", table)
+
+
+def _quality(request: Request, table: pd.DataFrame) -> TableView:
     names = [indicator.name for indicator in INDICATORS]
-    shown = quality[["column", "value", "n_items", *names, "total_rank"]].head(_MOST_ROWS)
-    choices = ["column"] if len(request.columns) > 1 else []
-    if not choices:
-        shown = shown.drop(columns="column").rename(columns={"value": request.columns[0]})
+    columns = ["value", "n_items", *names, "total_rank"]
     title = "Mean quality of the items"
-    blocks.append(
-        TableView(shown, "benchmark_quality.csv", title, len(quality), True, choices=choices)
-    )
+    return _by_column(request, table, columns, "benchmark_quality.csv", title, table)
+
+
+def _by_column(
+    request: Request,
+    shown: pd.DataFrame,
+    columns: list[str],
+    csv: str,
+    title: str,
+    table: pd.DataFrame,
+) -> TableView:
+    """Rows by value; with one column its name is the heading of the values."""
+    several = len(request.columns) > 1
+    frame = shown[["column", *columns] if several else columns].head(_MOST_ROWS)
+    if not several:
+        frame = frame.rename(columns={"value": request.columns[0]})
+    return TableView(frame, csv, title, len(table), True, ["column"] if several else [])
+
+
+def _expectations(request: Request, tables: Tables) -> list[Block]:
+    blocks: list[Block] = []
+    if "benchmark_expected" in tables:
+        table = tables["benchmark_expected"]
+        title = f"Do they measure their {request.expected}"
+        shown = table.head(_MOST_ROWS)
+        blocks.append(
+            TableView(
+                shown, "benchmark_expected.csv", title, len(table), True, long_text=["reason"]
+            )
+        )
+    if "benchmark_mixed" in tables:
+        table = tables["benchmark_mixed"]
+        mixed = table[table["is_mixed"]]
+        if mixed.empty:
+            blocks.append(
+                Words("No benchmark mixes different signals by sub-category (benchmark_mixed.csv).")
+            )
+        else:
+            shown, title = mixed.head(_MOST_ROWS), "Benchmarks that mix several signals"
+            blocks.append(TableView(shown, "benchmark_mixed.csv", title, len(table), True))
     return blocks
 
 

@@ -1,0 +1,79 @@
+"""Whether the responses are what they say: shifted, misordered, copied and filled blocks."""
+
+import pandas as pd
+
+from irtjax.audit.integrity.check import audit_data
+from irtjax.checks import counted
+from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.part import Part, Request, Tables
+
+__all__ = ["INTEGRITY"]
+
+_FEWEST_MODELS = 3
+_MOST_ROWS = 200
+_COLUMNS = ["kind", "model_id", "benchmark", "partner_id", "lag", "n_responses", "z", "p_adjusted"]
+
+
+def _tables(request: Request) -> dict[str, pd.DataFrame]:
+    found = audit_data(request.fit.data, group=request.group, published=request.published)
+    summary = {
+        "n_models": len(found.models),
+        "effective_models": found.effective_models,
+        "n_blocks": len(found.blocks),
+        "n_accusations": len(found.accusations),
+    }
+    tables = {
+        "accusations": found.accusations,
+        "blocks": found.blocks,
+        "model_evidence": found.models,
+        "data_summary": pd.DataFrame([summary]),
+    }
+    if found.published is not None:
+        tables["published"] = found.published
+    return tables
+
+
+def _blocks(request: Request, tables: Tables) -> list[Block]:
+    accusations, summary = tables["accusations"], tables["data_summary"].iloc[0]
+    blocks: list[Block] = [
+        Words(
+            "A block is what one model answered of one benchmark. Blocks that do not agree with "
+            "those of the other models, or agree too well with one, are listed with the evidence; "
+            "look at them before you believe anything below."
+        ),
+        Words(
+            f"{counted(int(summary['n_accusations']), 'accusation')} in "
+            f"{counted(int(summary['n_blocks']), 'block')}. If copies and near-copies count as "
+            f"one, {summary['effective_models']:.1f} of {int(summary['n_models']):,} models remain "
+            "(data_summary.csv; each model in model_evidence.csv, each block in blocks.csv).",
+            is_warning=bool(summary["n_accusations"]),
+        ),
+    ]
+    if len(accusations):
+        shown = accusations[[*_COLUMNS, "explanation"]].head(_MOST_ROWS)
+        blocks.append(
+            TableView(
+                shown,
+                "accusations.csv",
+                "Accused blocks",
+                len(accusations),
+                is_searchable=True,
+                choices=["kind"],
+                long_text=["explanation"],
+            )
+        )
+    if "published" in tables:
+        declared = tables["published"]
+        title = "Declared scores beside those of the data"
+        shown = declared.head(_MOST_ROWS)
+        blocks.append(TableView(shown, "published.csv", title, len(declared), True))
+    return blocks
+
+
+def _reason_against(request: Request) -> str:
+    if request.fit.data.n_models < _FEWEST_MODELS:
+        return "Blocks are judged by the other models, and there are fewer than three."
+    return ""
+
+
+INTEGRITY = Part("data", "Are the data what they say", _tables, _blocks, _reason_against)
