@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from irtjax.cli.adapt import adapt
+from irtjax.cli.audit import audit
 from irtjax.cli.check import check
 from irtjax.cli.compare import compare
-from irtjax.cli.audit import audit
 from irtjax.cli.console import print_error, shown_warnings
 from irtjax.cli.crossval import CrossvalCommand, crossval
 from irtjax.cli.demo import demo
