@@ -211,8 +211,8 @@ def _touched_step(
 ) -> tuple[Weights, Moments, Float[Array, ""]]:
     """Adam on the rows of the batch's items only; the others stay where they are.
 
-    optax's Adam works on the rows taken out; with 41,871 items a dense update of all rows is 97% of
-    the work of a step.
+    optax's Adam works on the rows taken out; with 41,871 items a dense update of all rows is two
+    thirds of the work of a step.
     """
     batch = drawn.batch(data, places)
     table, size = weights.item_table, len(places)
