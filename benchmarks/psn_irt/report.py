@@ -137,6 +137,8 @@ def draw(results: Mapping[str, Any], path: Path) -> bool:
         axes.set_title(title, fontsize=9)
         axes.grid(axis="x", alpha=0.3)
     right.set_xscale("log")
+    right.xaxis.set_major_formatter("{x:g}")
+    right.xaxis.set_minor_formatter("{x:g}")
     left.set_yticks(list(places), [_named(row) for row in rows])
     save_figure(figure, path)
     return True
