@@ -12,6 +12,7 @@
     python -m benchmarks wrong_keys               wrong answer keys found, in simulated data
     python -m benchmarks integrity                false alarms and power of irtjax check
     python -m benchmarks benchmirt                BenchMIRT's table; ranking models from few items
+    python -m benchmarks psn_irt                  PSN-IRT's table: every baseline, paper and ours
     python -m benchmarks fit-w2 read-w2           single measurements of irtjax
 
 Results go to benchmarks/results, or to the folder that --out names. The first use of a peer makes
@@ -33,6 +34,8 @@ from benchmarks.catalogue import PROBLEMS
 from benchmarks.compare import compared
 from benchmarks.environments import PEERS, ROOT
 from benchmarks.figures import quality_figure, scaling_figure
+from benchmarks.psn_irt.report import draw, markdown
+from benchmarks.psn_irt.run import PARTS, measured
 from benchmarks.scaling import AXES
 from benchmarks.table import results_table
 
@@ -59,7 +62,7 @@ def main() -> int:
         module = importlib.import_module(SINGLE[arguments.names[0]])
         print(json.dumps(module.run(arguments.runs) if arguments.runs else module.run()))
         return 0
-    known = (*PROBLEMS, "scaling", *SINGLE)
+    known = (*PROBLEMS, "scaling", "psn_irt", *SINGLE)
     unknown = sorted(set(arguments.names) - set(known))
     if unknown or not arguments.names:
         what = f"unknown: {', '.join(unknown)}; known" if unknown else "name some of these"
@@ -72,6 +75,8 @@ def main() -> int:
             _compare(name, arguments, console)
         elif name == "scaling":
             _scale(arguments.axes, arguments.out, console)
+        elif name == "psn_irt":
+            _psn_irt(arguments, console)
         else:
             _measure(name, arguments, console)
     return 0
@@ -88,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--axes", nargs="*", choices=AXES, default=tuple(AXES), metavar="AXIS")
     parser.add_argument("--out", type=Path, default=_RESULTS, help="folder (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=0, help="counted runs of single measurements")
+    parser.add_argument("--rows", nargs="*", choices=PARTS, default=PARTS, metavar="ROW",
+                        help=f"parts of psn_irt: {', '.join(PARTS)}")  # fmt: skip
+    parser.add_argument("--seeds", type=int, help="seeds of a random row of psn_irt")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -110,6 +118,20 @@ def _scale(axes: list[str], out: Path, console: Console) -> None:
             size, seconds = point["size"], point["cpu_seconds"]
             console.print(f"  {size:>9,g}  {seconds:.3g} CPU s  {point['n_steps']} steps")
         _draw(lambda sweep=sweep, axis=axis: scaling_figure(sweep, out / f"scaling-{axis}.png"))
+
+
+def _psn_irt(arguments: argparse.Namespace, console: Console) -> None:
+    path = arguments.out / "psn_irt.json"
+    results = measured(
+        arguments.rows,
+        arguments.seeds,
+        path,
+        lambda text: print(text, file=sys.stderr, flush=True),
+    )
+    text = markdown(results)
+    path.with_suffix(".md").write_text(text)
+    console.print(text, markup=False, soft_wrap=True)
+    _draw(lambda: draw(results, path.with_suffix(".png")))
 
 
 def _measure(name: str, arguments: argparse.Namespace, console: Console) -> None:

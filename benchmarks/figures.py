@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fitted_slope", "quality_figure", "scaling_figure"]
+__all__ = ["fitted_slope", "pyplot", "quality_figure", "save_figure", "scaling_figure"]
 
 _MERITS = {
     "log_loss": "log-loss on held-out cells (nats), lower is better",
@@ -33,7 +33,7 @@ def quality_figure(result: dict[str, Any], path: Path) -> bool:
     rows = [row for row in result["rows"] if merit in row and "extrapolated_cpu_seconds" not in row]
     if not rows:
         return False
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
     others = iter(plt.colormaps["tab10"].colors[1:])
     for row in rows:
@@ -51,7 +51,7 @@ def quality_figure(result: dict[str, Any], path: Path) -> bool:
     axes.set_title(f"{result['problem']}: quality against time, {result['date']}")
     axes.grid(alpha=0.3)
     figure.legend(loc="outside right center", fontsize=9)
-    _save(figure, path)
+    save_figure(figure, path)
     return True
 
 
@@ -62,7 +62,7 @@ def scaling_figure(sweep: dict[str, Any], path: Path) -> None:
         sweep: as `benchmarks.scaling` makes it: `axis`, `unit`, `held`, `what`, `points`.
         path: PNG to write.
     """
-    plt = _pyplot()
+    plt = pyplot()
     x = [point["size"] for point in sweep["points"]]
     y = [point["cpu_seconds"] for point in sweep["points"]]
     slope, intercept = fitted_slope(x, y)
@@ -83,7 +83,7 @@ def scaling_figure(sweep: dict[str, Any], path: Path) -> None:
     axes.set_title(f"Time against {sweep['axis']}: {sweep['held']}\n{sweep['what']}", fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
@@ -93,7 +93,8 @@ def _ticks(values: Sequence[float]) -> list[float]:
     return [tick for tick in ticks if min(values) / 2 <= tick <= 2 * max(values)]
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """matplotlib.pyplot that draws into files."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -102,6 +103,7 @@ def _pyplot() -> Any:
     return plt
 
 
-def _save(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure and free it."""
     figure.savefig(path, dpi=120)
-    _pyplot().close(figure)
+    pyplot().close(figure)

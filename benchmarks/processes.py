@@ -16,7 +16,7 @@ from benchmarks.environments import ROOT, PeerFailed, peer_python
 from benchmarks.problems import Problem
 from benchmarks.quality import heldout_quality, recovery
 
-__all__ = ["run_irtjax", "run_peer", "write_problem"]
+__all__ = ["run_irtjax", "run_module", "run_peer", "write_problem"]
 
 # One thread for each peer, whatever library it computes with; the harness also pins the process
 # to one core, since JAX's thread pool heeds no variable.
@@ -39,7 +39,16 @@ def run_irtjax(problem: str, run: int) -> dict[str, Any]:
     Raises:
         PeerFailed: it ended with an error.
     """
-    command = [sys.executable, "-m", "benchmarks.irtjax_process", problem, str(run)]
+    return run_module("benchmarks.irtjax_process", problem, str(run))
+
+
+def run_module(module: str, *arguments: str) -> Any:
+    """The JSON on the last line of a module that runs in a new process, without compilation cache.
+
+    Raises:
+        PeerFailed: it ended with an error.
+    """
+    command = [sys.executable, "-m", module, *arguments]
     return json.loads(_run(command, _environment({})).splitlines()[-1])
 
 

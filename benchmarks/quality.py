@@ -7,24 +7,28 @@ from irtjax.data.truth import Truth
 from irtjax.model.metrics import all_metrics
 from irtjax.model.quadrature import gauss_hermite
 
-__all__ = ["heldout_quality", "recovery"]
+__all__ = ["heldout_quality", "inside", "recovery"]
 
 _N_NODES = 61
 _ABSENT = {"guessing": 0.0, "feasibility": 1.0}
 
 
 def heldout_quality(problem: Problem, probability: np.ndarray) -> dict[str, float]:
-    """`log_loss`, `accuracy`, `auc` on the problem's held-out cells.
+    """`log_loss`, `accuracy`, `auc` on the problem's held-out cells."""
+    moved = inside(probability)
+    if not np.isfinite(moved).all():
+        return {}
+    metrics = all_metrics(moved, problem.test.response)
+    return {name: float(metrics[name]) for name in ("log_loss", "accuracy", "auc")}
 
-    A probability of 0 or 1 is moved to the nearest float32 inside: some peers' sigmoids round to
-    1, and one such cell would make the log-loss infinite.
+
+def inside(probability: np.ndarray) -> np.ndarray:
+    """Probabilities (float64), those of 0 or 1 moved to the nearest float32 inside.
+
+    Some peers' sigmoids round to 1, and one such cell would make the log-loss infinite.
     """
     tiny = float(np.finfo(np.float32).eps)
-    inside = np.clip(np.asarray(probability, np.float64), tiny, 1 - tiny)
-    if not np.isfinite(inside).all():
-        return {}
-    metrics = all_metrics(inside, problem.test.response)
-    return {name: float(metrics[name]) for name in ("log_loss", "accuracy", "auc")}
+    return np.clip(np.asarray(probability, np.float64), tiny, 1 - tiny)
 
 
 def recovery(truth: Truth, parameters: dict[str, np.ndarray]) -> dict[str, float]:

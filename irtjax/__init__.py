@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from irtjax.nets.settings import Network
     from irtjax.report.audit_page import Audit, audit
     from irtjax.report.plot import plot
+    from irtjax.score.unseen import items_from_features, models_from_features, predict_unseen
     from irtjax.select.adaptive import AdaptiveSession, adaptive_test
     from irtjax.select.adaptive_runs import AdaptiveRuns, adapt
     from irtjax.select.api import select_items
@@ -81,10 +82,13 @@ __all__ = [
     "fit",
     "flag_items",
     "holdout",
+    "items_from_features",
     "link",
     "lsat6",
     "lsat7",
+    "models_from_features",
     "parametric_bootstrap",
+    "predict_unseen",
     "read_answers",
     "plot",
     "read_responses",
@@ -133,10 +137,13 @@ _HOMES = {
     "fit": "irtjax.fit.api",
     "flag_items": "irtjax.audit.flags",
     "holdout": "irtjax.data.splits",
+    "items_from_features": "irtjax.score.unseen",
     "link": "irtjax.fit.linking",
     "lsat6": "irtjax.data.tables",
     "lsat7": "irtjax.data.tables",
+    "models_from_features": "irtjax.score.unseen",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
+    "predict_unseen": "irtjax.score.unseen",
     "read_answers": "irtjax.io",
     "plot": "irtjax.report.plot",
     "read_responses": "irtjax.io",

@@ -9,6 +9,7 @@ from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import check_output_file
+from irtjax.errors import InputError
 
 __all__ = ["predict"]
 
@@ -29,6 +30,31 @@ def predict(
     out: Annotated[
         Path, typer.Option(metavar="FILE", show_default=False, help="CSV file to write.")
     ],
+    item_features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Items of PAIRS that were not in the fit: item_id and the columns that the fit "
+            "had as --item-features.",
+        ),
+    ] = None,
+    model_features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="The same for models, with model_id.",
+        ),
+    ] = None,
+    items_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="CSV file for the parameters of the items of --item-features.",
+        ),
+    ] = None,
     model_column: options.ModelColumn = None,
     item_column: options.ItemColumn = None,
     force: options.Force = False,
@@ -39,16 +65,31 @@ def predict(
 
     Example: irtjax predict run pairs.csv --out probabilities.csv
 
-    Writes model_id, item_id, probability, a row for each pair in the order of PAIRS.
+    Writes model_id, item_id, probability, a row for each pair in the order of PAIRS. Where a
+    network was fitted with features, items and models may be new: give their features.
     """
     check_output_file(out, [".csv"], force=force)
+    if items_out is not None:
+        if item_features is None:
+            raise InputError("--items-out writes the items of --item-features; add that")
+        check_output_file(items_out, [".csv"], force=force)
     from irtjax.fit.result import FitResult
     from irtjax.io import read_pairs, write_table
+    from irtjax.score.unseen import items_from_features, models_from_features, predict_unseen
 
     if not no_cache:
         use_compilation_cache()
     fit = FitResult.load(run)
     table = read_pairs(pairs, model_column=model_column, item_column=item_column)
-    predicted = fit.predict(table)
+    items = None if item_features is None else items_from_features(fit, item_features)
+    models = None if model_features is None else models_from_features(fit, model_features)
+    if items is None and models is None:
+        predicted = fit.predict(table)
+    else:
+        predicted = predict_unseen(fit, table, items=items, models=models)
     write_table(predicted, out)
-    lines(console(quiet=quiet), "Files", f"{out}: {len(predicted):,} probabilities")
+    written = [f"{out}: {len(predicted):,} probabilities"]
+    if items is not None and items_out is not None:
+        write_table(items, items_out)
+        written.append(f"{items_out}: {len(items):,} items")
+    lines(console(quiet=quiet), "Files", *written)

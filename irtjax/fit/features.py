@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 from irtjax.io.files import check_readable, one_line_errors
 from irtjax.io.tables import read_table
 
-__all__ = ["Features", "Side", "make_features"]
+__all__ = ["Features", "Side", "make_features", "new_features"]
 
 Side = Literal["item", "model"]
 _NAMED = 3
@@ -27,10 +27,14 @@ class Features:
     Attributes:
         names: of the columns.
         values: mean 0 and sd 1 over the rows with responses; constant columns are 0.
+        mean: what was taken off each column.
+        scale: what it was multiplied by then (0 where it is constant).
     """
 
     names: tuple[str, ...]
     values: Float[np.ndarray, "rows features"]
+    mean: Float[np.ndarray, " features"]
+    scale: Float[np.ndarray, " features"]
 
 
 def make_features(data: ResponseMatrix, side: Side, given: Any) -> Features:
@@ -61,7 +65,42 @@ def make_features(data: ResponseMatrix, side: Side, given: Any) -> Features:
         names, values = _of_array(given, len(ids), side, f"the {side} features")
     _check_finite(values, names, ids, side)
     is_seen = data.totals("items" if side == "item" else "models")[0] > 0
-    return Features(names, _standardised(values, is_seen))
+    mean, scale = _standard(values, is_seen)
+    return Features(names, (values - mean) * scale, mean, scale)
+
+
+def new_features(
+    given: Any, side: Side, names: Sequence[str]
+) -> tuple[np.ndarray, Float[np.ndarray, "rows features"]]:
+    """Ids and features, not standardised, of items or models that were not in a fit.
+
+    Args:
+        given: a data frame or a CSV, Parquet or JSON Lines file with `item_id` (`model_id`) and the
+            columns of the fit's features; others are ignored.
+        side: `item` or `model`.
+        names: of the fit's features.
+
+    Raises:
+        InputError: no such file or column, ids twice, values that are no finite numbers.
+    """
+    what = f"the {side} features"
+    if isinstance(given, pd.DataFrame):
+        table = given
+    elif isinstance(given, str | Path):
+        path = Path(given)
+        what = f"{what} in {path}"
+        table = _read_frame(path, side, what)
+    else:
+        raise InputError(
+            f"{what} must be a data frame or a file with {side}_id, not {type(given).__name__}"
+        )
+    missing = [name for name in (f"{side}_id", *names) if name not in table]
+    if missing:
+        raise InputError(f"{what} need a column {missing[0]!r}, as the fit had")
+    ids = _unique_ids(table, side, what).to_numpy(object)
+    values = np.stack([_numbers(table[name]) for name in names], axis=1)
+    _check_finite(values, tuple(names), ids, side)
+    return ids, values
 
 
 def _of_columns(metadata: pd.DataFrame, given: Sequence[Any], side: Side) -> tuple[Any, Any]:
@@ -89,18 +128,24 @@ def _of_file(path: Path, ids: np.ndarray, side: Side, metadata: pd.DataFrame) ->
         except (ValueError, OSError, EOFError):
             raise InputError(f"{path} is no readable .npy file of numbers") from None
         return _of_array(array, len(ids), side, what)
+    return _of_frame(_read_frame(path, side, what), ids, side, what)
+
+
+def _read_frame(path: Path, side: Side, what: str) -> pd.DataFrame:
+    """A table with ids; other columns may be text still."""
+    check_readable(path)
     if path.suffix == ".parquet":
         # Embeddings: thousands of columns of numbers, which need not pass through text.
         with one_line_errors(path):
-            return _of_frame(pd.read_parquet(path), ids, side, what)
+            return pd.read_parquet(path)
     table = read_table(path, frozenset([f"{side}_id"]))
     if f"{side}_id" not in table.names:
-        raise InputError(f"{path} needs a column '{side}_id' beside the features")
+        raise InputError(f"{what} need a column '{side}_id' beside the features")
     columns = {
         name: np.array(table.column(name).texts(), object)[table.column(name).codes]
         for name in table.names
     }
-    return _of_frame(pd.DataFrame(columns), ids, side, what)
+    return pd.DataFrame(columns)
 
 
 def _of_frame(table: pd.DataFrame, ids: np.ndarray, side: Side, what: str) -> tuple[Any, Any]:
@@ -110,9 +155,7 @@ def _of_frame(table: pd.DataFrame, ids: np.ndarray, side: Side, what: str) -> tu
     names = tuple(str(name) for name in table.columns if name != key)
     if not names:
         raise InputError(f"{what} have no column beside {key!r}")
-    index = pd.Index(table[key].astype(str))
-    if index.has_duplicates:
-        raise InputError(f"{what} have several rows for {index[index.duplicated()][0]!r}")
+    index = _unique_ids(table, side, what)
     rows = index.get_indexer(pd.Index(ids))
     if (rows < 0).any():
         missing = ids[rows < 0]
@@ -120,6 +163,13 @@ def _of_frame(table: pd.DataFrame, ids: np.ndarray, side: Side, what: str) -> tu
         raise InputError(f"{what} have no row for {len(missing):,} {side}s (first: {named})")
     values = np.stack([_numbers(table[name]) for name in table.columns if name != key], axis=1)
     return names, values[rows]
+
+
+def _unique_ids(table: pd.DataFrame, side: Side, what: str) -> pd.Index:
+    index = pd.Index(table[f"{side}_id"].astype(str))
+    if index.has_duplicates:
+        raise InputError(f"{what} have several rows for {index[index.duplicated()][0]!r}")
+    return index
 
 
 def _of_array(given: Any, n_rows: int, side: Side, what: str) -> tuple[Any, Any]:
@@ -150,8 +200,9 @@ def _check_finite(values: np.ndarray, names: tuple[str, ...], ids: np.ndarray, s
         )
 
 
-def _standardised(values: np.ndarray, is_seen: np.ndarray) -> np.ndarray:
+def _standard(values: np.ndarray, is_seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of each column, and 1 over its sd (0 of a constant one), over the rows seen."""
     seen = values[is_seen] if is_seen.any() else values
-    sd = seen.std(axis=0)
+    mean, sd = seen.mean(axis=0), seen.std(axis=0)
     varies = sd > 1e-12 * np.maximum(np.abs(seen).max(axis=0), 1e-300)
-    return (values - seen.mean(axis=0)) * varies / np.where(varies, sd, 1)
+    return mean, varies / np.where(varies, sd, 1)

@@ -37,6 +37,8 @@ _TIED = (
     "anchors",
     "linked",
     "updated",
+    "network",
+    "features",
     "status",
     "n_models",
     "n_items",

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from irtjax.fit.result import FittedParameters
+from irtjax.fit.tower_frame import split_tower, with_frame
 
 __all__ = ["at_slope_one"]
 
@@ -33,6 +34,14 @@ def at_slope_one(fitted: FittedParameters) -> FittedParameters:
     if fitted.item_spread is not None:
         moved["item_spread"] = np.array(fitted.item_spread)
         moved["item_spread"][:, :2] = 0
+    if fitted.item_tower is not None:
+        frame = split_tower(np.asarray(fitted.item_tower), 1, "item")[1]
+        # The towers of a 1PL put out slopes of 1.
+        frame[:, 0] = [1, 0]
+        moved["item_tower"] = with_frame(np.asarray(fitted.item_tower), frame)
+    if fitted.model_tower is not None:
+        frame = split_tower(np.asarray(fitted.model_tower), 1, "model")[1]
+        moved["model_tower"] = with_frame(np.asarray(fitted.model_tower), frame * common)
     if fitted.group_mean is not None and fitted.group_covariance is not None:
         group_mean, group_covariance = (
             np.array(fitted.group_mean),

@@ -42,7 +42,8 @@ def fit_report(
         parameters: the estimates.
         progress: how the loop ended, and its trace.
         settings: what the caller chose and measured; taken over as it is.
-        notes_of_estimator: what only this estimator has to say, likewise (its `warnings` join).
+        notes_of_estimator: what only this estimator has to say, likewise; its `warnings` join, and
+            `ended` is why a fit that converged did.
 
     Returns:
         A dictionary; `warnings` holds one sentence each.
@@ -53,6 +54,8 @@ def fit_report(
     notes = [*found, *notes, *notes_of_estimator.pop("warnings", [])]
     if progress.status is not Status.converged:
         notes.append(f"{progress.status.name}: {progress.reason}")
+    ended = notes_of_estimator.pop("ended", None)
+    is_converged = progress.status is Status.converged
     objective = progress.trace.objective
     return {
         "versions": _versions(),
@@ -60,7 +63,7 @@ def fit_report(
         "choices": dict(data.provenance.choices),
         **settings,
         "status": progress.status.name,
-        "reason": progress.reason,
+        "reason": ended if ended and is_converged else progress.reason,
         "n_models": data.n_models,
         "n_items": data.n_items,
         "n_responses": data.n_responses,

@@ -31,7 +31,8 @@ class FittedParameters:
     models are integrated out, that is the estimate and its sampling covariance. `item_spread` is
     what the errors of the abilities add to an item's published covariance. `group_*` describe
     the distribution of items (None where items are no sample), `population_*` that of abilities in
-    each population of models.
+    each population of models. `item_tower`, `model_tower` are the networks that make parameters
+    of features, packed (`irtjax.nets.unseen`; None without features).
     """
 
     ability: Float[Array, "models dims"]
@@ -54,6 +55,8 @@ class FittedParameters:
     population_mean: Float[Array, "populations dims"]
     population_covariance: Float[Array, "populations dims dims"]
     item_spread: Float[Array, "items pairs"] | None = None
+    item_tower: Float[Array, " weights"] | None = None
+    model_tower: Float[Array, " weights"] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

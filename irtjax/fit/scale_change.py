@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from irtjax.fit.packed import pair_index, unpack_index
 from irtjax.fit.result import FittedParameters
+from irtjax.fit.tower_frame import split_tower, with_frame
 
 __all__ = ["ScaleChange"]
 
@@ -88,9 +89,24 @@ class ScaleChange:
             moved["group_covariance"] = self.apply_to_item_covariance(
                 _exact(fitted.group_covariance)
             )
+        moved |= self._towers(fitted)
         dtypes = {name: np.asarray(getattr(fitted, name)).dtype for name in moved}
         cast: Any = {name: value.astype(dtypes[name]) for name, value in moved.items()}
         return dataclasses.replace(fitted, **cast)
+
+    def _towers(self, fitted: FittedParameters) -> dict[str, Any]:
+        """The networks of a fit with features, which put out what the estimates are."""
+        moved: dict[str, Any] = {}
+        if fitted.item_tower is not None:
+            vector = np.asarray(fitted.item_tower)
+            frame = split_tower(vector, len(self.shift), "item")[1]
+            moved["item_tower"] = with_frame(vector, self.apply_to_coordinates(frame))
+        if fitted.model_tower is not None:
+            vector = np.asarray(fitted.model_tower)
+            frame = split_tower(vector, len(self.shift), "model")[1] @ self.matrix.T
+            frame[-1] += self.shift
+            moved["model_tower"] = with_frame(vector, frame)
+        return moved
 
     def _packed(self, covariance: Any) -> np.ndarray:
         """`apply_to_item_covariance` of packed lower triangles."""

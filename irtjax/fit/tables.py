@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ITEM_FLAGS",
     "ability_table",
+    "difficulty_and_discrimination",
     "dims_without_spread",
     "item_table",
     "metadata_name",
@@ -207,24 +208,38 @@ def metadata_name(name: str, kind: str) -> str:
     return f"input_{name}" if _RESULT_NAMES[kind].fullmatch(name) else name
 
 
+def difficulty_and_discrimination(
+    slope: np.ndarray, intercept: np.ndarray, correlation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Location and signed slope at one dim; at more MDIFF and MDISC.
+
+    `discrimination = sqrt(slope' Phi slope)`, Phi the abilities' correlations, and
+    `difficulty = -intercept / discrimination`, NaN where that divides by noise.
+    """
+    if slope.shape[1] == 1:
+        discrimination = slope[:, 0]
+    else:
+        discrimination = np.sqrt(np.sum((slope @ correlation) * slope, axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        has_place = np.abs(discrimination) > _SMALLEST_DISCRIMINATION
+        return np.where(has_place, -intercept / discrimination, np.nan), discrimination
+
+
 def _derived(
     slope: np.ndarray, intercept: np.ndarray, covariance: np.ndarray, correlation: np.ndarray
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Difficulty and discrimination with their delta-method errors.
 
-    With more dims `discrimination = sqrt(slope' Phi slope)`, Phi the abilities' correlations.
-    `difficulty = -intercept / discrimination`; its gradient is `-1 / discrimination` in the
-    intercept and `-difficulty / discrimination` in the discrimination.
+    The gradient of difficulty is `-1 / discrimination` in the intercept and
+    `-difficulty / discrimination` in the discrimination.
     """
+    difficulty, discrimination = difficulty_and_discrimination(slope, intercept, correlation)
     if slope.shape[1] == 1:
-        discrimination, direction = slope[:, 0], np.ones_like(slope)
+        direction = np.ones_like(slope)
     else:
-        along = slope @ correlation
-        discrimination = np.sqrt(np.sum(along * slope, axis=1))
-        direction = along / np.where(discrimination > 0, discrimination, 1)[:, None]
+        size = np.where(discrimination > 0, discrimination, 1)[:, None]
+        direction = slope @ correlation / size
     with np.errstate(divide="ignore", invalid="ignore"):
-        has_place = np.abs(discrimination) > _SMALLEST_DISCRIMINATION
-        difficulty = np.where(has_place, -intercept / discrimination, np.nan)
         gradient = np.concatenate([direction * difficulty[:, None], np.ones_like(slope[:, :1])], 1)
         variance = np.einsum("ja,jab,jb->j", gradient, covariance, gradient)
         difficulty_se = _roots(variance) / np.abs(discrimination)

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.data.blocks import Blocks
 from irtjax.data.cells import Cells
@@ -68,9 +68,17 @@ def cell_table(cells: Cells) -> CellTable:
     )
 
 
-def minibatches(key: jax.Array, n_cells: int, size: int) -> Int[Array, "steps size"]:
-    """Places of all cells in a random order, in batches; filled up with the last place."""
+def minibatches(
+    key: jax.Array, is_taken: Bool[Array, " cells"], size: int
+) -> tuple[Int[Array, "steps size"], Int[Array, ""]]:
+    """Places of all cells in batches, those taken first, in a random order.
+
+    Returns:
+        The batches, filled up with the last place, and how many of them hold taken cells.
+    """
+    n_cells = len(is_taken)
     n_steps = -(-n_cells // size)
-    order = jax.random.permutation(key, n_cells)
+    order = jnp.argsort(jax.random.uniform(key, (n_cells,)) + jnp.where(is_taken, 0.0, 1.0))
     filling = jnp.full((n_steps * size - n_cells,), n_cells, order.dtype)
-    return jnp.concatenate([order, filling]).reshape(n_steps, size)
+    batches = jnp.concatenate([order, filling]).reshape(n_steps, size)
+    return batches, -(-jnp.sum(is_taken) // size)

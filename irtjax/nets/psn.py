@@ -18,7 +18,7 @@ from irtjax.model.response import log_likelihood, response_probability
 from irtjax.model.spec import ModelSpec
 from irtjax.nets.cells import NetBlocks
 from irtjax.nets.scores import stopping_score
-from irtjax.nets.settings import Network
+from irtjax.nets.settings import Network, Start
 from irtjax.nets.towers import TowerShape, item_width, tower
 from irtjax.nets.training import Moments, Towers, Weights, epoch, first_moments, outputs
 
@@ -27,6 +27,16 @@ __all__ = ["Psn", "PsnEstimates", "PsnState"]
 # Rows of items start small, as the one-hot layer of a network with thousands of ids does; rows of
 # models so that abilities start about 1 apart.
 _ITEM_ROWS, _MODEL_ROWS = 0.01, 1.0
+
+
+def _row_scales(start: Start, n_models: int, n_items: int) -> tuple[float, float]:
+    """Standard deviations that the rows of models and of items start with.
+
+    PyTorch draws the weights of a linear layer of n inputs from U(-n^-1/2, n^-1/2).
+    """
+    if start == "apart":
+        return _MODEL_ROWS, _ITEM_ROWS
+    return (3 * n_models) ** -0.5, (3 * n_items) ** -0.5
 
 
 @pytree_dataclass
@@ -56,12 +66,19 @@ class PsnState:
 
 @pytree_dataclass
 class PsnEstimates:
-    """What the towers put out, and how their training went (see `PsnState`)."""
+    """What the towers put out, and how their training went (see `PsnState`).
+
+    `towers` are the weights of the models' and the items' tower, `raw` what these put out:
+    abilities with a 1 and items' slopes with intercepts, before `joint` puts them into its frame.
+    """
 
     joint: JointEstimates
     curves: Float[Array, "3 epochs"]
     n_epochs: Int[Array, ""]
+    n_best: Int[Array, ""]
     n_refit: Int[Array, ""]
+    towers: tuple[Any, Any]
+    raw: tuple[Float[Array, "models coordinates"], Float[Array, "items coordinates"]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,8 +118,10 @@ class Psn:
         zero = jnp.zeros((), jnp.int32)
         model_key, item_key, key = jax.random.split(key, 3)
         towers = self.towers(blocks, spec, priors)
-        model_tower, model_table = tower(towers.model_shape, model_key, _MODEL_ROWS)
-        item_tower, item_table = tower(towers.item_shape, item_key, _ITEM_ROWS)
+        model_shape, item_shape = towers.model_shape, towers.item_shape
+        of_models, of_items = _row_scales(self.network.start, model_shape.n_ids, item_shape.n_ids)
+        model_tower, model_table = tower(model_shape, model_key, of_models)
+        item_tower, item_table = tower(item_shape, item_key, of_items)
         weights = Weights(model_tower, model_table, item_tower, item_table)
         dtype = item_table.dtype
         return PsnState(
@@ -210,6 +229,7 @@ class Psn:
         """What the best towers put out, with the errors of each side given the other."""
         towers = self.towers(blocks, state.spec, state.priors)
         ability, items = outputs(towers, state.best, blocks)
+        raw = (_with_one(ability), jnp.concatenate([items.slope, items.intercept[:, None]], axis=1))
         ability, items = _turned(ability, items)
         placed = jax.tree.map(lambda leaf: leaf[blocks.order], items)
         is_scored: Bool[Array, " models"] = ~jnp.isnan(model_accuracy(blocks.blocks))
@@ -222,7 +242,19 @@ class Psn:
             is_scored | has_features,
             n_steps=0,
         )
-        return PsnEstimates(estimates, state.curves, state.n_epochs, state.n_refit)
+        return PsnEstimates(
+            estimates,
+            state.curves,
+            state.n_epochs,
+            state.n_epochs - state.since_best,
+            state.n_refit,
+            (state.best.model_tower, state.best.item_tower),
+            raw,
+        )
+
+
+def _with_one(ability: Float[Array, "models dims"]) -> Float[Array, "models coordinates"]:
+    return jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)
 
 
 def _turned(ability: Any, items: ItemParameters) -> tuple[Any, ItemParameters]:

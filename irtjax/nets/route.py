@@ -24,6 +24,7 @@ from irtjax.model.spec import ModelSpec
 from irtjax.nets.cells import NetBlocks, cell_table, is_training_cell
 from irtjax.nets.psn import Psn, PsnEstimates, PsnState
 from irtjax.nets.settings import Network
+from irtjax.nets.unseen import packed_tower
 from irtjax.parallel import BLOCKED, REPLICATED, place
 
 __all__ = ["DeepIrtRoute", "PsnRoute"]
@@ -44,8 +45,8 @@ class PsnRoute:
         self.seed = settings.seed
         self.model_features = _table(settings.model_features)
         self.item_features = _table(settings.item_features)
-        self.feature_names = {
-            side: [] if features is None else list(features.names)
+        self.features = {
+            side: None if features is None else _described(features)
             for side, features in (
                 ("item", settings.item_features),
                 ("model", settings.model_features),
@@ -89,7 +90,16 @@ class PsnRoute:
 
     def collect(self, blocks: NetBlocks, estimates: PsnEstimates) -> FittedParameters:
         """Host arrays in the order of the data, in the canonical frame."""
-        return joint_parameters(self.data, self.spec, self.layout, estimates.joint)
+        found = joint_parameters(self.data, self.spec, self.layout, estimates.joint)
+        host: Any = jax.tree.map(np.asarray, (estimates.towers, estimates.raw))
+        (model_tower, item_tower), (abilities, items) = host
+        packed: dict[str, Any] = {}
+        if self.item_features is not None:
+            packed["item_tower"] = packed_tower(item_tower, items, np.asarray(found.mean)[:, 0])
+        if self.model_features is not None:
+            published = np.asarray(found.ability)
+            packed["model_tower"] = packed_tower(model_tower, abilities, published)
+        return dataclasses.replace(found, **packed)
 
     def fingerprint(self, mark: dict[str, Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be continued."""
@@ -100,15 +110,42 @@ class PsnRoute:
         curves = np.asarray(estimates.curves, np.float64)
         n_epochs, n_refit = int(estimates.n_epochs), int(estimates.n_refit)
         return {
+            "ended": self._ended(n_epochs, int(estimates.n_best), n_refit),
             "item_errors": "conditional",
             "network": dataclasses.asdict(self.estimator.network),
-            "features": self.feature_names,
+            "features": self.features,
             "loss_curves": {
                 "training": curves[0, :n_epochs].tolist(),
                 "validation": curves[1, :n_epochs].tolist(),
                 "refit": curves[2, :n_refit].tolist(),
             },
         }
+
+    def _ended(self, n_epochs: int, n_best: int, n_refit: int) -> str | None:
+        """What ended the training; None where it did not end by itself."""
+        network = self.estimator.network
+        score = {"log_loss": "log-loss", "f1": "F1", "auc": "AUC"}[network.stop_by]
+        if n_epochs - n_best >= network.patience:
+            ended = f"no better in the {network.patience} since (patience)"
+        elif n_epochs >= network.epochs:
+            ended = f"and {network.epochs} are the most; raise network epochs for more"
+        else:
+            return None
+        if network.refit and n_refit < n_best:
+            return None
+        then = "its towers are kept"
+        if network.refit:
+            then = f"trained again on all responses for {n_best}"
+        return f"The validation {score} was best after epoch {n_best}, {ended}; {then}."
+
+
+def _described(features: Features) -> dict[str, Any]:
+    """Names of features and how they are standardised, for the report."""
+    return {
+        "names": list(features.names),
+        "mean": features.mean.tolist(),
+        "scale": features.scale.tolist(),
+    }
 
 
 def _table(features: Features | None) -> Float[Array, "rows features"] | None:

@@ -5,11 +5,12 @@ from typing import Any, Literal, get_args
 
 from irtjax.errors import InputError
 
-__all__ = ["Network", "StopBy", "parse_network"]
+__all__ = ["Network", "Start", "StopBy", "parse_network"]
 
 StopBy = Literal["log_loss", "f1", "auc"]
 Schedule = Literal["constant", "cosine"]
 Updates = Literal["touched", "dense"]
+Start = Literal["apart", "near_zero"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +32,10 @@ class Network:
         refit: train again from the start on all responses, for as many epochs as were best; without
             the towers that scored best are kept, and the validation responses are never learnt.
         updates: `touched` moves the embedding rows of a batch only, `dense` all rows at every step
-            (as the published network does, for ten times the work).
+            (as the published network does, for three times the work).
+        start: `apart` draws abilities about 1 apart, with guessing at .1 and feasibility at .95;
+            `near_zero` draws all rows as the one-hot layer of the published network does, with
+            guessing at .5 and feasibility at .75.
 
     What the towers put out has the priors of the fit, each item's spread over its responses;
     `Priors.off()` and `published()` are the published network.
@@ -53,6 +57,7 @@ class Network:
     patience: int = 4
     refit: bool = True
     updates: Updates = "touched"
+    start: Start = "apart"
 
     def __post_init__(self) -> None:
         for name in ("embedding", "hidden", "layers", "batch_size", "epochs", "patience"):
@@ -71,7 +76,8 @@ class Network:
             raise InputError(f"network refit must be true or false, not {self.refit!r}")
         if not 0.01 <= self.validation <= 0.9:
             raise InputError(f"network validation must be .01 to .9, not {self.validation}")
-        for name, kind in (("schedule", Schedule), ("stop_by", StopBy), ("updates", Updates)):
+        kinds = {"schedule": Schedule, "stop_by": StopBy, "updates": Updates, "start": Start}
+        for name, kind in kinds.items():
             value, known = getattr(self, name), get_args(kind)
             if value not in known:
                 raise InputError(f"network {name} must be one of {', '.join(known)}, not {value!r}")
@@ -86,6 +92,7 @@ class Network:
             stop_by="f1",
             refit=False,
             updates="dense",
+            start="near_zero",
         )
 
 

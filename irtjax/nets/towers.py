@@ -16,12 +16,13 @@ from jaxtyping import Array, Float
 from irtjax.fit.item_step import ItemParameters
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
+from irtjax.nets.settings import Start
 
 __all__ = ["Tower", "TowerShape", "item_parameters", "item_width", "run_tower", "tower"]
 
-# Scales of the asymptotes start where guessing is .1 and feasibility .95: half of each would leave
-# no slope to learn from.
-_FIRST_LOWER, _FIRST_UPPER = -2.2, 2.8
+# Scales of the asymptotes start where guessing is .1 and feasibility .95: half of each leaves
+# little slope to learn from.
+_FIRST = {"apart": (-2.2, 2.8), "near_zero": (0.0, 0.0)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +90,9 @@ def item_width(spec: ModelSpec) -> int:
     return slopes + 1 + spec.has_guessing + spec.has_feasibility
 
 
-def item_parameters(spec: ModelSpec, out: Float[Array, "items out"]) -> ItemParameters:
+def item_parameters(
+    spec: ModelSpec, out: Float[Array, "items out"], start: Start = "apart"
+) -> ItemParameters:
     """Parameters from what the items' tower puts out; feasibility is above guessing."""
     columns = iter(out.T)
     if spec.has_common_slope:
@@ -102,6 +105,7 @@ def item_parameters(spec: ModelSpec, out: Float[Array, "items out"]) -> ItemPara
     if not spec.has_asymptotes:
         return ItemParameters(slope, intercept, None)
     infinite = jnp.full_like(intercept, jnp.inf)
-    lower = _FIRST_LOWER + next(columns) if spec.has_guessing else -infinite
-    upper = _FIRST_UPPER + next(columns) if spec.has_feasibility else infinite
+    first_lower, first_upper = _FIRST[start]
+    lower = first_lower + next(columns) if spec.has_guessing else -infinite
+    upper = first_upper + next(columns) if spec.has_feasibility else infinite
     return ItemParameters(slope, intercept, Asymptotes(lower, upper))

@@ -17,6 +17,7 @@ BAD = {
     "stop_by": "brier",
     "updates": "sparse",
     "schedule": None,
+    "start": "zero",
 }
 
 
@@ -43,3 +44,4 @@ def test_the_published_recipe():
     assert (published.hidden, published.learning_rate, published.weight_decay) == (64, 0.003, 1e-4)
     assert (published.batch_size, published.epochs, published.patience) == (512, 50, 4)
     assert (published.stop_by, published.validation, published.updates) == ("f1", 0.2, "dense")
+    assert published.start == "near_zero"

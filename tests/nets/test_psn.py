@@ -9,6 +9,7 @@ import irtjax
 from irtjax.data.simulate import simulate
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
+from irtjax.nets.psn import _row_scales
 from irtjax.nets.settings import Network
 from tests.fit.conformance import NETWORK, everything
 from tests.fit.fitting import quiet_fit
@@ -55,11 +56,35 @@ def test_it_stops_after_its_patience_and_refits_for_the_best_number_of_epochs(fi
     assert curves["refit"][0] == pytest.approx(curves["training"][0], abs=0.1)
 
 
+def test_the_reason_is_what_ended_the_training(fitted):
+    curves = fitted.report["loss_curves"]
+    best, n_epochs = len(curves["refit"]), len(curves["validation"])
+    reason = fitted.report["reason"]
+    assert fitted.status == "converged"
+    assert reason.startswith(f"The validation log-loss was best after epoch {best}, ")
+    assert ("(patience)" in reason) == (n_epochs - best >= NETWORK.patience)
+    assert reason.endswith(f"; trained again on all responses for {best}.")
+
+
 def test_without_a_refit_the_best_towers_are_kept(drawn):
     network = dataclasses.replace(NETWORK, refit=False, patience=2)
     fit = _fit(drawn.data, network=network)
     assert fit.report["loss_curves"]["refit"] == []
     assert fit.report["network"]["refit"] is False
+    assert fit.report["reason"].endswith("its towers are kept.")
+
+
+def test_a_training_cut_short_says_so(drawn):
+    fit = _fit(drawn.data, max_steps=2)
+    assert fit.status == "max_steps"
+    assert "step limit" in fit.report["reason"]
+
+
+def test_near_zero_is_how_the_published_network_starts():
+    near, apart = _row_scales("near_zero", 12, 41_871), _row_scales("apart", 12, 41_871)
+    # The sd of U(-n^-1/2, n^-1/2).
+    np.testing.assert_allclose(near, [1 / np.sqrt(36), 1 / np.sqrt(3 * 41_871)])
+    assert np.all(np.array(apart) > near)
 
 
 def test_seeds_reproduce(drawn, fitted):

@@ -15,6 +15,7 @@ from irtjax.model.spec import ModelSpec
 from irtjax.nets import training
 from irtjax.nets.route import PsnRoute
 from irtjax.nets.settings import Network
+from irtjax.nets.towers import item_parameters
 from irtjax.parallel import items_mesh
 
 NETWORK = Network(embedding=8, hidden=6, batch_size=16, weight_decay=0.0)
@@ -66,6 +67,15 @@ def test_both_towers_give_what_numpy_gives(problem):
         c, d = items.asymptotes.guessing, items.asymptotes.feasibility
         np.testing.assert_allclose(c, 1 / (1 + np.exp(2.2 - out[:, 2])), atol=1e-6)
         assert np.all(np.asarray(d) > np.asarray(c))
+
+
+def test_asymptotes_start_where_the_setting_says():
+    out = jnp.zeros((2, 4))
+    apart, near = (item_parameters(ModelSpec("4pl"), out, s) for s in ("apart", "near_zero"))
+    np.testing.assert_allclose(apart.asymptotes.guessing, 0.1, atol=1e-3)
+    np.testing.assert_allclose(apart.asymptotes.feasibility, 0.95, atol=0.01)
+    np.testing.assert_allclose(near.asymptotes.guessing, 0.5)
+    np.testing.assert_allclose(near.asymptotes.feasibility, 0.75)
 
 
 @pytest.mark.oracle
