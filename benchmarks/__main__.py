@@ -10,6 +10,7 @@
     python -m benchmarks selection-speed          information and selection of 34,000 items
     python -m benchmarks selection-honest         PSN-IRT's Table 6 with models ranked unseen
     python -m benchmarks wrong_keys               wrong answer keys found, in simulated data
+    python -m benchmarks full-score               the score on all items from few answers
     python -m benchmarks fit-w2 read-w2           single measurements of irtjax
 
 Results go to benchmarks/results, or to the folder that --out names. The first use of a peer makes
@@ -44,6 +45,7 @@ SINGLE = {
     "selection-honest": "benchmarks.selection_honest",
     "selection-speed": "benchmarks.selection_speed",
     "wrong_keys": "benchmarks.wrong_keys",
+    "full-score": "benchmarks.full_score",
 }
 _RESULTS = ROOT / "benchmarks" / "results"
 

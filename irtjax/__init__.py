@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from irtjax.model.priors import LogNormal, Normal, Priors
     from irtjax.model.spec import ModelSpec
     from irtjax.nets.settings import Network
+    from irtjax.score.anchors import anchor_points
+    from irtjax.score.design import score_items
+    from irtjax.score.full_score import predict_score
+    from irtjax.score.models import score_models
     from irtjax.select.adaptive import AdaptiveSession, adaptive_test
     from irtjax.select.adaptive_runs import AdaptiveRuns, adapt
     from irtjax.select.api import select_items
@@ -67,6 +71,7 @@ __all__ = [
     "adapt",
     "adaptive_test",
     "align",
+    "anchor_points",
     "compare_models",
     "cross_validate",
     "evaluate_heldout",
@@ -78,9 +83,12 @@ __all__ = [
     "lsat6",
     "lsat7",
     "parametric_bootstrap",
+    "predict_score",
     "read_answers",
     "read_responses",
     "rotate",
+    "score_items",
+    "score_models",
     "select_items",
     "simulate",
     "simulate_answers",
@@ -114,6 +122,7 @@ _HOMES = {
     "adapt": "irtjax.select.adaptive_runs",
     "adaptive_test": "irtjax.select.adaptive",
     "align": "irtjax.fit.alignment",
+    "anchor_points": "irtjax.score.anchors",
     "compare_models": "irtjax.audit.compare",
     "cross_validate": "irtjax.evaluate.crossval",
     "evaluate_heldout": "irtjax.evaluate.heldout",
@@ -125,9 +134,12 @@ _HOMES = {
     "lsat6": "irtjax.data.tables",
     "lsat7": "irtjax.data.tables",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
+    "predict_score": "irtjax.score.full_score",
     "read_answers": "irtjax.io",
     "read_responses": "irtjax.io",
     "rotate": "irtjax.fit.alignment",
+    "score_items": "irtjax.score.design",
+    "score_models": "irtjax.score.models",
     "select_items": "irtjax.select.api",
     "simulate": "irtjax.data.simulate",
     "simulate_answers": "irtjax.data.simulate_answers",

@@ -18,6 +18,7 @@ from irtjax.cli.flags import flags
 from irtjax.cli.link import link
 from irtjax.cli.predict import predict
 from irtjax.cli.quality import quality
+from irtjax.cli.score import score
 from irtjax.cli.select import select
 from irtjax.cli.simulate import simulate
 from irtjax.cli.update import update
@@ -35,7 +36,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, link, update, predict, quality, flags, select, adapt, simulate, demo):
+for command in (fit, link, update, predict, quality, flags, select, score, adapt, simulate, demo):
     app.command(name=command.__name__)(command)
 app.command(name="crossval", cls=CrossvalCommand)(crossval)
 app.command(name="filter")(filter_command)

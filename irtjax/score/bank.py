@@ -74,11 +74,16 @@ def item_bank(fit: "FitResult", effects: EffectPrior | None, *, is_uncertain: bo
     if fit.spec.has_asymptotes:
         asymptotes = Asymptotes.from_natural(fitted.guessing, fitted.feasibility)
     dtype = np.asarray(fitted.mean).dtype
-    given: Any = [mean, covariance[..., rows, columns], share]
-    given = [leaf.astype(dtype) for leaf in given]
     held: Any = None if variance is None else variance.astype(dtype)
-    codes: Any = group
-    return ItemBank(*given, asymptotes, codes, held)
+    given: Any = (
+        mean.astype(dtype),
+        covariance[..., rows, columns].astype(dtype),
+        share.astype(dtype),
+        asymptotes,
+        group,
+        held,
+    )
+    return ItemBank(*given)
 
 
 def population_frame(fit: "FitResult") -> np.ndarray:

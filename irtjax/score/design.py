@@ -36,7 +36,8 @@ def score_items(fit: "FitResult", n_items: int, *, seed: int = 0) -> pd.DataFram
     """Draw items for predicting the full score (`predict_score`).
 
     A systematic sample over the items in the order of their benchmarks (of the fit's `group`, or
-    the column `benchmark`, where there is one), with chances in proportion to `expected_information`.
+    the column `benchmark`, where there is one), with chances in proportion to
+    `expected_information`.
 
     Args:
         fit: the fit.

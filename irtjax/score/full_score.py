@@ -11,7 +11,7 @@ Three predictions of the share right on all items of the fit:
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,7 @@ __all__ = ["predict_score"]
 _NORMAL_QUANTILE = 1.959964
 # Halvings of [0, 1] for the ends of an interval: to 1e-6.
 _HALVINGS = 20
+_MODELS_AT_ONCE = 1000
 _DEFAULT_COLUMN = "benchmark"
 
 
@@ -144,15 +145,28 @@ def _predicted(bank: ItemBank, cells: Cells, known: _Known, dims: int) -> _Predi
     n_models, n_groups = known.count.shape
     own = _own_items(bank, dims)
     result = _Predicted(*(np.zeros((n_models, n_groups + 1)) for _ in range(4)))
-    variance: Any = bank.effect_variance
-    for batch in batches(bank, cells, n_models):
-        mode = find_mode(batch.answers, batch.items, variance, is_rough=True)
-        posterior = node_posterior(batch.answers, batch.items, variance, mode, n_groups=n_groups)
-        rows = batch.rows
-        part = _of_batch(own, bank, _host(posterior, rows.stop - rows.start), known, rows, dims)
+    for rows, posterior in _posteriors(bank, cells, n_models, n_groups):
+        part = _of_batch(own, bank, posterior, known, rows, dims)
         for name in ("mean", "sd", "lower", "upper"):
             getattr(result, name)[rows] = getattr(part, name)
     return result
+
+
+def _posteriors(
+    bank: ItemBank, cells: Cells, n_models: int, n_groups: int
+) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
+    """Posteriors of many models at a time: each time the sums over all items are tabled anew."""
+    variance: Any = bank.effect_variance
+    found: list[dict[str, np.ndarray]] = []
+    start = 0
+    for batch in batches(bank, cells, n_models):
+        mode = find_mode(batch.answers, batch.items, variance, is_rough=True)
+        posterior = node_posterior(batch.answers, batch.items, variance, mode, n_groups=n_groups)
+        found.append(_host(posterior, batch.rows.stop - batch.rows.start))
+        if batch.rows.stop - start >= _MODELS_AT_ONCE or batch.rows.stop == n_models:
+            joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+            yield slice(start, batch.rows.stop), joined
+            found, start = [], batch.rows.stop
 
 
 def _host(posterior: NodePosterior, n: int) -> dict[str, np.ndarray]:
@@ -169,7 +183,7 @@ def _own_items(bank: ItemBank, dims: int) -> ItemBank:
 
 
 def _loading(bank: ItemBank, dims: int, n_groups: int) -> np.ndarray:
-    """Of each group's effect on what effects have in common; 0 where bank has no such coordinate."""
+    """Of each group's effect on what effects have in common; 0 without such a coordinate."""
     loading = np.zeros(n_groups)
     if bank.n_latent > dims:
         loading[np.asarray(bank.group)] = np.asarray(bank.mean)[:, 0, dims]

@@ -47,18 +47,19 @@ def sums_at(
         flat = _direct(bank, n_groups, np.repeat(latent, n_spots, 0), effect.reshape(-1, n_groups))
         first, second = (part.reshape(n_points, n_spots, n_groups) for part in flat)
         return first, second
+    n_effects = _EFFECT if np.any(np.ptp(effect, axis=(0, 1))) else 1
     on_ability, ability = _axis(latent, _ABILITY)
-    on_effect, place = _axis(effect.reshape(-1, n_groups), _EFFECT)
+    on_effect, place = _axis(effect.reshape(-1, n_groups), n_effects)
     tables = _direct(
-        bank, n_groups, np.repeat(on_ability, _EFFECT, 0), np.tile(on_effect, (_ABILITY, 1))
+        bank, n_groups, np.repeat(on_ability, n_effects, 0), np.tile(on_effect, (_ABILITY, 1))
     )
     by_ability = _basis(ability[:, 0], _ABILITY)
-    by_effect = _basis(place, _EFFECT).reshape(n_points, n_spots, n_groups, _EFFECT)
+    by_effect = _basis(place, n_effects).reshape(n_points, n_spots, n_groups, n_effects)
     found = []
     for table in tables:
-        values = table.reshape(_ABILITY, _EFFECT, n_groups)
+        values = table.reshape(_ABILITY, n_effects, n_groups)
         coefficient = np.einsum(
-            "ak,klg,bl->agb", _coefficients(_ABILITY), values, _coefficients(_EFFECT)
+            "ak,klg,bl->agb", _coefficients(_ABILITY), values, _coefficients(n_effects)
         )
         along = np.tensordot(by_ability, coefficient, 1)
         found.append(np.einsum("pgb,psgb->psg", along, by_effect, optimize=True))
@@ -102,14 +103,16 @@ def item_blocks(bank: ItemBank) -> list[tuple[CurveItems, Any]]:
         index = np.arange(start, start + _ITEMS_AT_ONCE)
         is_item: Any = (index < n_items).astype(np.asarray(bank.mean).dtype)
         taken = functools.partial(np.take, indices=np.minimum(index, n_items - 1), axis=0)
-        leaves: Any = [
-            np.moveaxis(taken(np.asarray(leaf)), 1, 0)[:, None]
-            for leaf in (bank.mean, bank.covariance, bank.share)
-        ]
-        asymptotes = jax.tree.map(lambda leaf, t=taken: t(np.asarray(leaf))[None], bank.asymptotes)
-        group: Any = taken(np.asarray(bank.group))[None]
-        is_uncertain = bool(np.any(np.asarray(bank.covariance)))
-        blocks.append((CurveItems(*leaves, asymptotes, group, is_uncertain), is_item))
+        leaves: Any = (
+            *(
+                np.moveaxis(taken(np.asarray(leaf)), 1, 0)[:, None]
+                for leaf in (bank.mean, bank.covariance, bank.share)
+            ),
+            jax.tree.map(lambda leaf, t=taken: t(np.asarray(leaf))[None], bank.asymptotes),
+            taken(np.asarray(bank.group))[None],
+            bool(np.any(np.asarray(bank.covariance))),
+        )
+        blocks.append((CurveItems(*leaves), is_item))
     return blocks
 
 

@@ -27,9 +27,9 @@ _LONGEST_STEP = 1.0
 # Found when nothing moves by more than this power of the rounding: 1e-5 in float32.
 _STILL = 0.7
 _ROUGHLY = 0.02
-# Precision in place of the prior's in the weighted likelihood (sd 100): where answers say nothing
+# Precision in place of the prior's in the weighted likelihood (sd 300): where answers say nothing
 # of a direction, it stays where it is.
-_HARDLY_ANY = 1e-4
+_HARDLY_ANY = 1e-5
 
 
 @pytree_dataclass
@@ -79,11 +79,11 @@ def find_mode(
 
     def step(now: tuple) -> tuple:
         latent, effect, _, count = now
-        mode, move, effect_move = _step(
+        _, move, effect_move = _step(
             answers, items, latent, effect, effect_variance, precision, n_weighted
         )
         moved = jnp.max(jnp.abs(move))
-        if effect is not None:
+        if effect is not None and effect_move is not None:
             effect = effect + effect_move
             moved = jnp.maximum(moved, jnp.max(jnp.abs(effect_move)))
         return latent + move, effect, moved, count + 1

@@ -130,7 +130,9 @@ def _effects_at(
     is_predicting: bool,
 ) -> tuple:
     """Integrate each effect at one node: log-likelihood, spots and their weights."""
-    assert mode.effect is not None and mode.precision is not None and mode.coupling is not None
+    assert mode.effect is not None
+    assert mode.precision is not None
+    assert mode.coupling is not None
     dtype = at.dtype
     n_models, n_groups = mode.effect.shape
     member = in_groups(items, n_groups, dtype)
