@@ -6,7 +6,7 @@ import functools
 import numpy as np
 
 from irtjax.data.responses import ResponseMatrix
-from irtjax.fit.result import FittedParameters, FitResult
+from irtjax.fit.result import FitResult, FittedParameters
 from irtjax.model.spec import ModelSpec
 from tests.score.oracle import GridOracle
 
