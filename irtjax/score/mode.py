@@ -132,29 +132,22 @@ def _step(
     n_weighted: int,
 ) -> tuple[Mode, Array, Array | None]:
     """The density at a point, and the step from there."""
-    n_models, n_latent = latent.shape
+    n_models = latent.shape[0]
     shift = shifts(effect, items, n_models)
     slopes = curve_slopes(items, latent, shift)
-    first, steepness = _score_and_steepness(answers, slopes)
+    first, expected, steepness = _score_and_steepness(answers, slopes)
     score = jnp.einsum("mn,mnk->mk", first, slopes.by_latent) - precision * latent
-    information = jnp.einsum(
-        "mn,mnk,mnl->mkl", steepness, slopes.by_latent, slopes.by_latent, optimize="optimal"
-    ) + jnp.diag(precision)
-    own = coupling = effect_score = None
-    if effect is not None and effect_variance is not None:
+    given = (items, slopes, precision, effect_variance)
+    information, own, coupling = _profile(steepness, *given)
+    effect_score = None
+    if effect is not None and effect_variance is not None and coupling is not None:
         member = in_groups(items, effect.shape[1], latent.dtype)
         effect_score = group_sums(member, first * slopes.by_shift) - effect / effect_variance
-        own = group_sums(member, steepness * slopes.by_shift**2) + 1 / effect_variance
-        crossed = steepness * slopes.by_shift
-        cross = jnp.stack(
-            [group_sums(member, crossed * slopes.by_latent[..., k]) for k in range(n_latent)], -1
-        )
-        coupling = cross / own[..., None]
-        information = information - jnp.einsum("mgk,mgl->mkl", coupling, cross)
         score = score - jnp.einsum("mgk,mg->mk", coupling, effect_score)
     if n_weighted:
+        fisher, _, _ = _profile(expected, *given)
         score = score.at[:, :n_weighted].add(
-            _warm_term(answers, items, latent, shift, slopes, information, n_weighted)
+            _warm_term(answers, items, latent, shift, slopes, fisher, n_weighted)
         )
     move = solve_positive_definite(information, score[..., None])[..., 0]
     length = jnp.sqrt(jnp.sum(move**2, axis=1, keepdims=True))
@@ -166,11 +159,38 @@ def _step(
     return Mode(latent, information, effect, own, coupling), move, effect_move
 
 
-def _score_and_steepness(answers: Answers, slopes: Slopes) -> tuple[Array, Array]:
-    """`dl/dP` and what multiplies the squared slopes of P in the information.
+def _profile(
+    steepness: Float[Array, "models width"],
+    items: CurveItems,
+    slopes: Slopes,
+    precision: Float[Array, " latent"],
+    effect_variance: Float[Array, " groups"] | None,
+) -> tuple[Array, Array | None, Array | None]:
+    """Information of the latent vector, effects profiled out; theirs, and the coupling."""
+    information = jnp.einsum(
+        "mn,mnk,mnl->mkl", steepness, slopes.by_latent, slopes.by_latent, optimize="optimal"
+    ) + jnp.diag(precision)
+    if effect_variance is None:
+        return information, None, None
+    member = in_groups(items, effect_variance.shape[0], steepness.dtype)
+    own = group_sums(member, steepness * slopes.by_shift**2) + 1 / effect_variance
+    crossed = steepness * slopes.by_shift
+    cross = jnp.stack(
+        [
+            group_sums(member, crossed * slopes.by_latent[..., k])
+            for k in range(slopes.by_latent.shape[2])
+        ],
+        -1,
+    )
+    coupling = cross / own[..., None]
+    return information - jnp.einsum("mgk,mgl->mkl", coupling, cross), own, coupling
 
-    The larger of the expected and the observed: where answers curve more than expected, steps by
-    the expected alone go to and fro for ever.
+
+def _score_and_steepness(answers: Answers, slopes: Slopes) -> tuple[Array, Array, Array]:
+    """`dl/dP` and what multiplies the squared slopes of P in the expected and the used information.
+
+    The used one is the larger of the expected and the observed: where answers curve more than
+    expected, steps by the expected alone go to and fro for ever.
     """
     variance = slopes.p * slopes.not_p
     first = answers.weight * (answers.response / slopes.p - (1 - answers.response) / slopes.not_p)
@@ -181,7 +201,7 @@ def _score_and_steepness(answers: Answers, slopes: Slopes) -> tuple[Array, Array
         answers.response / slopes.p**2 + (1 - answers.response) / slopes.not_p**2
     ) * answers.weight - first * bend
     expected = answers.weight / variance
-    return first, jnp.where(is_steep, jnp.maximum(expected, observed), 0)
+    return first, expected, jnp.where(is_steep, jnp.maximum(expected, observed), 0)
 
 
 def _warm_term(

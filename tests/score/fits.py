@@ -67,7 +67,8 @@ def fit_of(mean, covariance, guessing, feasibility, spec, dtype, effect=None):
         np.zeros((1, dims), dtype),
         np.eye(dims, dtype=dtype)[None],
     )
-    data = ResponseMatrix.from_dense(np.tile([[1], [0]], (1, n_items)))
+    names = ["fitted-0", "fitted-1"]
+    data = ResponseMatrix.from_dense(np.tile([[1], [0]], (1, n_items)), model_ids=names)
     return FitResult(data, spec, parameters)
 
 

@@ -79,15 +79,16 @@ class GridOracle:
         step = line[1] - line[0]
         seen = ~np.isnan(answer)
         p = self.curves(line[:, None])[:, seen]
-        first, second = np.gradient(p, step, axis=0), None
+        first = np.gradient(p, step, axis=0)
         second = np.gradient(first, step, axis=0)
         variance = p * (1 - p)
         score = np.sum((answer[seen] - p) * first / variance, axis=1)
         information = np.sum(first**2 / variance, axis=1)
         bend = np.sum(first * second / variance, axis=1)
         equation = score + bend / (2 * information)
-        inner = slice(20, -20)
-        crossing = np.flatnonzero(np.diff(np.sign(equation[inner])))[0] + 20
+        # Far out, curves with asymptotes and uncertain ones have further roots.
+        falls = np.flatnonzero((equation[:-1] > 0) & (equation[1:] <= 0))
+        crossing = falls[np.argmin(np.abs(line[falls] - self.eap(answer)[0]))]
         a, b = equation[crossing], equation[crossing + 1]
         return np.array([line[crossing] + step * a / (a - b)])
 
