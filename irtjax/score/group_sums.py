@@ -20,8 +20,8 @@ from irtjax.score.mode import group_sums, in_groups, shifts
 __all__ = ["item_blocks", "sums_at"]
 
 _ITEMS_AT_ONCE, _POINTS_AT_ONCE = 1024, 64
-# Chebyshev points along an ability and an effect: off by less than 1e-5 of P at slopes up to 4.
-_ABILITY, _EFFECT = 48, 24
+# Chebyshev points along an ability and an effect: as many as `fit.smooth_score` takes.
+_ABILITY, _EFFECT = 32, 16
 _LEAST_RANGE = 1e-3
 
 
