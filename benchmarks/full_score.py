@@ -131,7 +131,7 @@ def _designs(
         is_seen = row >= 0
         drawn["random"].append(rng.choice(np.flatnonzero(is_seen), n, replace=False))
         drawn["stratified"].append(drawn_items(is_seen * 1.0, group, n, rng))
-        drawn["chosen"].append(drawn_items(is_seen * information, group, n, rng))
+        drawn["chosen"].append(drawn_items(is_seen * np.sqrt(information), group, n, rng))
     made: Draws = {name: (np.stack(each), None) for name, each in drawn.items()}
     for start in range(starts):
         for features in ("answers", "parameters"):

@@ -18,11 +18,12 @@ from irtjax.fit.prediction import cell_probabilities
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["EffectPrior", "effect_prior", "fitted_effect_prior"]
+__all__ = ["EffectPrior", "effect_prior", "fitted_effect_prior", "stratum_prior"]
 
 # Below so many models nothing tells what is common to the effects from what is not.
 _FEWEST_MODELS = 5
 _SWEEPS = 300
+_STRATA = 6
 # Each group's own variance is at least this share of its effects' second moment, and half of it is
 # the groups' mean: a moment of ten models is off by half of itself.
 _LEAST_OWN = 0.05
@@ -78,8 +79,25 @@ def effect_prior(fit: "FitResult", column: str) -> EffectPrior | None:
             )
         return fitted_effect_prior(fit)
     group, names = fit.data.groups(column)
-    if len(names) < 2:
+    return _residual_prior(fit, group, names) if len(names) > 1 else None
+
+
+def stratum_prior(fit: "FitResult") -> EffectPrior | None:
+    """Effects on strata of difficulty, for items that are of one benchmark.
+
+    A new model's share right need not fall with difficulty as the fitted models' do: ChemBench's
+    differ by .9 logits (sd) on the easiest and the hardest sixth of the items. None below two items
+    a stratum.
+    """
+    if fit.data.n_items < 2 * _STRATA:
         return None
+    share = np.nan_to_num(fit.data.totals("items")[1], nan=0.5)
+    rank = np.argsort(np.argsort(share, kind="stable"), kind="stable")
+    group = (rank * _STRATA // len(rank)).astype(np.int32)
+    return _residual_prior(fit, group, [str(k) for k in range(_STRATA)])
+
+
+def _residual_prior(fit: "FitResult", group: np.ndarray, names: list[str]) -> EffectPrior:
     shift = _shifts(fit, group, len(names))
     # Nothing of them is common: the abilities were free to take it.
     return EffectPrior(group, names, np.zeros(len(names)), _shrunk(np.mean(shift**2, axis=0)))

@@ -24,7 +24,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.score.bank import ItemBank, item_bank, without_effects
 from irtjax.score.cells import batches
-from irtjax.score.effects import EffectPrior, effect_prior
+from irtjax.score.effects import EffectPrior, effect_prior, stratum_prior
 from irtjax.score.group_sums import sums_at
 from irtjax.score.known import check_fit, known_cells
 from irtjax.score.mode import find_mode
@@ -102,8 +102,10 @@ def _effects(fit: "FitResult", by: str | None) -> EffectPrior | None:
     if by is not None:
         column = by
     if column is None:
-        return None
+        return stratum_prior(fit)
     found = effect_prior(fit, column)
+    if found is None and by is None:
+        return stratum_prior(fit)
     if found is None and by is not None:
         raise InputError(f"all items have the same {by!r}; leave out `by`")
     return found
