@@ -46,6 +46,7 @@ SINGLE = {
     "selection-speed": "benchmarks.selection_speed",
     "wrong_keys": "benchmarks.wrong_keys",
     "full-score": "benchmarks.full_score",
+    "score-speed": "benchmarks.score_speed",
 }
 _RESULTS = ROOT / "benchmarks" / "results"
 

@@ -23,7 +23,7 @@ __all__ = ["EffectPrior", "effect_prior", "fitted_effect_prior", "stratum_prior"
 # Below so many models nothing tells what is common to the effects from what is not.
 _FEWEST_MODELS = 5
 _SWEEPS = 300
-_STRATA = 6
+_STRATA, _LEAST_STRATUM = 6, 10
 # Each group's own variance is at least this share of its effects' second moment, and half of it is
 # the groups' mean: a moment of ten models is off by half of itself.
 _LEAST_OWN = 0.05
@@ -86,10 +86,10 @@ def stratum_prior(fit: "FitResult") -> EffectPrior | None:
     """Effects on strata of difficulty, for items that are of one benchmark.
 
     A new model's share right need not fall with difficulty as the fitted models' do: ChemBench's
-    differ by .9 logits (sd) on the easiest and the hardest sixth of the items. None below two items
+    differ by .9 logits (sd) on the easiest and the hardest sixth of the items. None below ten items
     a stratum.
     """
-    if fit.data.n_items < 2 * _STRATA:
+    if fit.data.n_items < _LEAST_STRATUM * _STRATA:
         return None
     share = np.nan_to_num(fit.data.totals("items")[1], nan=0.5)
     rank = np.argsort(np.argsort(share, kind="stable"), kind="stable")

@@ -54,7 +54,8 @@ def predict_score(
     """Predict new models' shares right on all items of the fit, from answers to some of them.
 
     A model's benchmark effects (of the fit's `group`, else of the column `benchmark` where there is
-    one) are unknown and integrated out, with the spread that they have among the fit's models.
+    one, else on six strata of difficulty) are unknown and integrated out, with the spread that they
+    have among the fit's models.
 
     Args:
         fit: the fit whose items were answered.
