@@ -5,16 +5,15 @@ many items as the cluster has. Clusters are of the items' parameters, or of the 
 fitted models gave.
 """
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.cluster.vq import kmeans2
 
 from irtjax.checks import check_text, check_whole, shown
 from irtjax.errors import InputError
 from irtjax.fit.tables import slope_and_intercept
+from irtjax.score.clustering import k_means
 from irtjax.score.known import check_fit
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["anchor_points", "clustered"]
 
 _FEATURES = ("parameters", "answers")
-_MOST_ROUNDS = 20
 
 
 def anchor_points(
@@ -58,17 +56,13 @@ def clustered(features: np.ndarray, n_clusters: int, seed: int) -> tuple[np.ndar
 
     Args:
         features: rows x columns, float.
-        n_clusters: of Lloyd's algorithm started by k-means++; empty clusters are left out.
+        n_clusters: of `k_means`; empty clusters are left out.
         seed: of the start.
 
     Returns:
         Rows in increasing order and weights that sum to 1.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of empty clusters
-        centre, label = kmeans2(
-            features, n_clusters, iter=_MOST_ROUNDS, minit="++", rng=np.random.default_rng(seed)
-        )
+    centre, label = k_means(features, np.ones(len(features)), n_clusters, seed)
     count = np.bincount(label, minlength=n_clusters)
     distance = np.sum((features - centre[label]) ** 2, axis=1)
     order = np.lexsort((distance, label))
