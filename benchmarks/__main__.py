@@ -13,6 +13,7 @@
     python -m benchmarks integrity                false alarms and power of irtjax check
     python -m benchmarks benchmirt                BenchMIRT's table; ranking models from few items
     python -m benchmarks psn_irt                  PSN-IRT's table: every baseline, paper and ours
+    python -m benchmarks full-score               the score on all items from few answers
     python -m benchmarks fit-w2 read-w2           single measurements of irtjax
 
 Results go to benchmarks/results, or to the folder that --out names. The first use of a peer makes
@@ -51,6 +52,8 @@ SINGLE = {
     "selection-speed": "benchmarks.selection_speed",
     "wrong_keys": "benchmarks.wrong_keys",
     "integrity": "benchmarks.integrity",
+    "full-score": "benchmarks.full_score",
+    "score-speed": "benchmarks.score_speed",
 }
 _RESULTS = ROOT / "benchmarks" / "results"
 

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from irtjax.nets.settings import Network
     from irtjax.report.audit_page import Audit, audit
     from irtjax.report.plot import plot
+    from irtjax.score.anchors import anchor_points
+    from irtjax.score.design import score_items
+    from irtjax.score.full_score import predict_score
+    from irtjax.score.models import score_models
     from irtjax.score.unseen import items_from_features, models_from_features, predict_unseen
     from irtjax.select.adaptive import AdaptiveSession, adaptive_test
     from irtjax.select.adaptive_runs import AdaptiveRuns, adapt
@@ -73,6 +77,7 @@ __all__ = [
     "adapt",
     "adaptive_test",
     "align",
+    "anchor_points",
     "compare_models",
     "audit_data",
     "audit",
@@ -89,10 +94,13 @@ __all__ = [
     "models_from_features",
     "parametric_bootstrap",
     "predict_unseen",
+    "predict_score",
     "read_answers",
     "plot",
     "read_responses",
     "rotate",
+    "score_items",
+    "score_models",
     "select_items",
     "simulate",
     "simulate_answers",
@@ -128,6 +136,7 @@ _HOMES = {
     "adapt": "irtjax.select.adaptive_runs",
     "adaptive_test": "irtjax.select.adaptive",
     "align": "irtjax.fit.alignment",
+    "anchor_points": "irtjax.score.anchors",
     "compare_models": "irtjax.audit.compare",
     "audit_data": "irtjax.audit.integrity.check",
     "audit": "irtjax.report.audit_page",
@@ -144,10 +153,13 @@ _HOMES = {
     "models_from_features": "irtjax.score.unseen",
     "parametric_bootstrap": "irtjax.fit.bootstrap",
     "predict_unseen": "irtjax.score.unseen",
+    "predict_score": "irtjax.score.full_score",
     "read_answers": "irtjax.io",
     "plot": "irtjax.report.plot",
     "read_responses": "irtjax.io",
     "rotate": "irtjax.fit.alignment",
+    "score_items": "irtjax.score.design",
+    "score_models": "irtjax.score.models",
     "select_items": "irtjax.select.api",
     "simulate": "irtjax.data.simulate",
     "simulate_answers": "irtjax.data.simulate_answers",

@@ -22,6 +22,7 @@ from irtjax.cli.link import link
 from irtjax.cli.plot import plot
 from irtjax.cli.predict import predict
 from irtjax.cli.quality import quality
+from irtjax.cli.score import score
 from irtjax.cli.select import select
 from irtjax.cli.simulate import simulate
 from irtjax.cli.update import update
@@ -49,6 +50,7 @@ for command in (
     compare,
     plot,
     select,
+    score,
     adapt,
     predict,
     link,

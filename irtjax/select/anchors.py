@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from irtjax.model.curves import ItemCurves
-from irtjax.select.clustering import k_means
+from irtjax.score.clustering import k_means
 
 __all__ = ["anchor_items"]
 

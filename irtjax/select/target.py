@@ -14,7 +14,7 @@ from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
 from irtjax.fit.tables import slope_and_intercept
-from irtjax.select.clustering import k_means
+from irtjax.score.clustering import k_means
 
 __all__ = ["TARGETS", "Target", "target_of"]
 

@@ -27,6 +27,7 @@ COMMANDS = [
     "plot",
     "predict",
     "quality",
+    "score",
     "select",
     "simulate",
     "update",

@@ -1,0 +1,138 @@
+"""Sums of P over all items of each group, at any latent vectors and effects.
+
+With one ability such a sum is a smooth function of two numbers, ability and effect: it is computed
+at Chebyshev points (Trefethen 2013, Approximation Theory and Approximation Practice, chapters 3 and
+4) once, and every model's nodes are interpolated. With more abilities each node meets each item.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from irtjax.score.bank import ItemBank
+from irtjax.score.curves import CurveItems, curve
+from irtjax.score.mode import group_sums, in_groups, shifts
+
+__all__ = ["item_blocks", "sums_at"]
+
+_ITEMS_AT_ONCE, _POINTS_AT_ONCE = 1024, 64
+# Chebyshev points along an ability and an effect: as many as `fit.smooth_score` takes.
+_ABILITY, _EFFECT = 32, 16
+_LEAST_RANGE = 1e-3
+
+
+def sums_at(
+    bank: ItemBank,
+    n_groups: int,
+    latent: Float[np.ndarray, "points latent"],
+    effect: Float[np.ndarray, "points spots groups"],
+) -> tuple[Float[np.ndarray, "points spots groups"], Float[np.ndarray, "points spots groups"]]:
+    """Sums of P and of P^2 over the items of each group.
+
+    Args:
+        bank: the items.
+        n_groups: of them.
+        latent: latent vectors.
+        effect: some effects of each group for each of them.
+
+    Returns:
+        float64.
+    """
+    n_points, n_spots, _ = effect.shape
+    if latent.shape[1] > 1:
+        flat = _direct(bank, n_groups, np.repeat(latent, n_spots, 0), effect.reshape(-1, n_groups))
+        first, second = (part.reshape(n_points, n_spots, n_groups) for part in flat)
+        return first, second
+    n_effects = _EFFECT if np.any(np.ptp(effect, axis=(0, 1))) else 1
+    on_ability, ability = _axis(latent, _ABILITY)
+    on_effect, place = _axis(effect.reshape(-1, n_groups), n_effects)
+    tables = _direct(
+        bank, n_groups, np.repeat(on_ability, n_effects, 0), np.tile(on_effect, (_ABILITY, 1))
+    )
+    by_ability = _basis(ability[:, 0], _ABILITY)
+    by_effect = _basis(place, n_effects).reshape(n_points, n_spots, n_groups, n_effects)
+    found = []
+    for table in tables:
+        values = table.reshape(_ABILITY, n_effects, n_groups)
+        coefficient = np.einsum(
+            "ak,klg,bl->agb", _coefficients(_ABILITY), values, _coefficients(n_effects)
+        )
+        along = np.tensordot(by_ability, coefficient, 1)
+        found.append(np.einsum("pgb,psgb->psg", along, by_effect, optimize=True))
+    return found[0], found[1]
+
+
+def _direct(
+    bank: ItemBank, n_groups: int, latent: np.ndarray, effect: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every point meets every item."""
+    n_points, dtype = len(latent), np.asarray(bank.mean).dtype
+    total = np.zeros((2, n_points, n_groups))
+    pad = -n_points % _POINTS_AT_ONCE
+    points = np.pad(latent, ((0, pad), (0, 0))).astype(dtype)
+    moved = np.pad(effect, ((0, pad), (0, 0))).astype(dtype)
+    for items, is_item in item_blocks(bank):
+        for start in range(0, n_points, _POINTS_AT_ONCE):
+            stop = start + _POINTS_AT_ONCE
+            n = min(stop, n_points) - start
+            found = _sums(items, is_item, points[start:stop], moved[start:stop])
+            total[:, start : start + n] += np.asarray(found, np.float64)[:, :n]
+    return total[0], total[1]
+
+
+@jax.jit
+def _sums(
+    items: CurveItems,
+    is_item: Float[Array, " width"],
+    latent: Float[Array, "points latent"],
+    effect: Float[Array, "points groups"],
+) -> Float[Array, "two points groups"]:
+    p, _ = curve(items, latent, shifts(effect, items, len(latent)))
+    member = in_groups(items, effect.shape[1], p.dtype) * is_item[:, None]
+    return jnp.stack([group_sums(member, p), group_sums(member, p**2)])
+
+
+def item_blocks(bank: ItemBank) -> list[tuple[CurveItems, Any]]:
+    n_items = len(bank.group)
+    blocks = []
+    for start in range(0, n_items, _ITEMS_AT_ONCE):
+        index = np.arange(start, start + _ITEMS_AT_ONCE)
+        is_item: Any = (index < n_items).astype(np.asarray(bank.mean).dtype)
+        taken = functools.partial(np.take, indices=np.minimum(index, n_items - 1), axis=0)
+        leaves: Any = (
+            *(
+                np.moveaxis(taken(np.asarray(leaf)), 1, 0)[:, None]
+                for leaf in (bank.mean, bank.covariance, bank.share)
+            ),
+            jax.tree.map(lambda leaf, t=taken: t(np.asarray(leaf))[None], bank.asymptotes),
+            taken(np.asarray(bank.group))[None],
+            bool(np.any(np.asarray(bank.covariance))),
+        )
+        blocks.append((CurveItems(*leaves), is_item))
+    return blocks
+
+
+def _axis(values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Chebyshev points in the range of each column, and the places of the values in it."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    centre, half = (low + high) / 2, np.maximum((high - low) / 2, _LEAST_RANGE)
+    points = centre + half * np.cos(_angles(n))[:, None]
+    return points, np.clip((values - centre) / half, -1, 1)
+
+
+def _angles(n: int) -> np.ndarray:
+    return np.pi * (np.arange(n) + 0.5) / n
+
+
+def _coefficients(n: int) -> np.ndarray:
+    matrix = 2 / n * np.cos(np.arange(n)[:, None] * _angles(n))
+    matrix[0] /= 2
+    return matrix
+
+
+def _basis(place: np.ndarray, n: int) -> np.ndarray:
+    return np.cos(np.arccos(place)[..., None] * np.arange(n))

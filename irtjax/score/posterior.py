@@ -1,0 +1,192 @@
+"""A model's posterior as weighted nodes: adaptive quadrature, benchmark effects integrated inside.
+
+Nodes of the latent vector lie around the posterior's mode, in its own metric: Gauss-Hermite's up to
+two coordinates, beyond a fixed low-discrepancy set, whose weights the true density over the normal
+one corrects. Given a node, effects are independent of each other, and each is integrated by
+Gauss-Hermite quadrature around where it then is likeliest.
+"""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.quadrature import gauss_hermite
+from irtjax.score.cells import Answers
+from irtjax.score.curves import CurveItems, curve, log_curve
+from irtjax.score.mode import Mode, group_sums, in_groups, shifts
+
+__all__ = ["NodePosterior", "expected_at", "moments", "node_posterior", "standard_nodes"]
+
+# Nodes a coordinate by the number of coordinates; beyond, so many points in all.
+_GAUSS_NODES = {1: 15, 2: 9}
+_POINTS = 256
+_EFFECT_NODES = 5
+# Nodes a little wider apart than the normal's: the tails of few answers are.
+_WIDER = 1.15
+
+
+@pytree_dataclass
+class NodePosterior:
+    """Nodes of each model with weights that sum to 1.
+
+    `effect` and `effect_weight` (over `spots`) are those of each effect given the node;
+    `expected` the sums of P over the model's own answered items by group, at the node and spot.
+    """
+
+    latent: Float[Array, "models nodes latent"]
+    weight: Float[Array, "models nodes"]
+    effect: Float[Array, "models nodes spots groups"] | None
+    effect_weight: Float[Array, "models nodes spots groups"] | None
+    expected: Float[Array, "models nodes spots groups"] | None
+    expected_square: Float[Array, "models nodes spots groups"] | None
+
+
+@functools.cache
+def standard_nodes(n_latent: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes of the standard normal and log-weights, float64."""
+    if n_latent in _GAUSS_NODES:
+        node, weight = gauss_hermite(_GAUSS_NODES[n_latent])
+        nodes = np.array(list(itertools.product(node, repeat=n_latent)))
+        weights = np.array([np.prod(w) for w in itertools.product(weight, repeat=n_latent)])
+        return nodes, np.log(weights)
+    points = qmc.Sobol(n_latent, scramble=True, seed=0).random(_POINTS // 2)
+    half = ndtri(np.clip(points, 1e-6, 1 - 1e-6))
+    return np.concatenate([half, -half]), np.full(_POINTS, -np.log(_POINTS))
+
+
+@functools.partial(jax.jit, static_argnames=("n_groups",))
+def node_posterior(
+    answers: Answers,
+    items: CurveItems,
+    effect_variance: Float[Array, " groups"] | None,
+    mode: Mode,
+    *,
+    n_groups: int = 0,
+) -> NodePosterior:
+    """The posterior around its mode.
+
+    Args:
+        answers: of a batch of models.
+        items: that they answered.
+        effect_variance: of each group's effects, None without.
+        mode: of `find_mode`.
+        n_groups: also sum up P over the answered items of each of so many groups.
+    """
+    dtype = answers.response.dtype
+    n_models, n_latent = mode.latent.shape
+    z, log_weight = (jnp.asarray(part, dtype) for part in standard_nodes(n_latent))
+    factor = jnp.linalg.cholesky(mode.information)
+    # A Cholesky factor of the inverse: its transpose solves.
+    spread = _WIDER * solve_triangular(
+        factor, jnp.broadcast_to(z.T, (n_models, *z.T.shape)), lower=True, trans=1
+    ).transpose(0, 2, 1)
+    latent = mode.latent[:, None] + spread
+    at_mode = _log_likelihoods(answers, items, mode.latent, shifts(mode.effect, items, n_models))
+    # log prior - log proposal of the nodes, up to a constant.
+    log_ratio = 0.5 * jnp.sum(z**2, axis=1) - 0.5 * jnp.sum(latent**2, axis=2) + log_weight
+
+    def visit(_: None, given: tuple) -> tuple[None, tuple]:
+        at, away = given
+        if effect_variance is None:
+            gained = _log_likelihoods(answers, items, at, shifts(None, items, n_models)) - at_mode
+            found: tuple = (jnp.sum(gained, axis=1), None, None, None, None)
+            if n_groups:
+                expected = expected_at(answers, items, at, n_groups=n_groups)
+                found = (found[0], None, None, *(part[:, None] for part in expected))
+            return None, found
+        return None, _effects_at(
+            answers, items, effect_variance, mode, at, away, at_mode, n_groups > 0
+        )
+
+    _, (gain, effect, effect_weight, expected, square) = jax.lax.scan(
+        visit, None, (latent.transpose(1, 0, 2), spread.transpose(1, 0, 2))
+    )
+    weight = jax.nn.softmax(gain.T + log_ratio, axis=1)
+
+    def models_first(leaf: Array) -> Array:
+        return jnp.moveaxis(leaf, 0, 1)
+
+    return NodePosterior(
+        latent, weight, *jax.tree.map(models_first, (effect, effect_weight, expected, square))
+    )
+
+
+def _effects_at(
+    answers: Answers,
+    items: CurveItems,
+    effect_variance: Array,
+    mode: Mode,
+    at: Float[Array, "models latent"],
+    away: Float[Array, "models latent"],
+    at_mode: Float[Array, "models width"],
+    is_predicting: bool,
+) -> tuple:
+    """Integrate each effect at one node: log-likelihood, spots and their weights."""
+    assert mode.effect is not None
+    assert mode.precision is not None
+    assert mode.coupling is not None
+    dtype = at.dtype
+    n_models, n_groups = mode.effect.shape
+    member = in_groups(items, n_groups, dtype)
+    centre = mode.effect - jnp.einsum("mgk,mk->mg", mode.coupling, away)
+    sd = 1 / jnp.sqrt(mode.precision)
+    z, weight = (jnp.asarray(part, dtype) for part in gauss_hermite(_EFFECT_NODES))
+
+    def spot(_: None, z: Array) -> tuple[None, tuple]:
+        effect = centre + z * sd
+        shift = shifts(effect, items, n_models)
+        gain = group_sums(member, _log_likelihoods(answers, items, at, shift) - at_mode)
+        log_prior = -0.5 * effect**2 / effect_variance - 0.5 * jnp.log(effect_variance)
+        log_density = gain + log_prior + 0.5 * z**2 + jnp.log(sd)
+        expected: tuple = (None, None)
+        if is_predicting:
+            expected = expected_at(answers, items, at, effect, n_groups=n_groups)
+        return None, (effect, log_density, *expected)
+
+    _, (effect, log_density, *expected) = jax.lax.scan(spot, None, z)
+    joint = log_density + jnp.log(weight)[:, None, None]
+    total = jax.nn.logsumexp(joint, axis=0)
+
+    def models_first(leaf: Array) -> Array:
+        return jnp.moveaxis(leaf, 0, 1)
+
+    spots = (effect, jnp.exp(joint - total), *expected)
+    return (jnp.sum(total, axis=1), *jax.tree.map(models_first, spots))
+
+
+def _log_likelihoods(answers: Answers, items: CurveItems, latent: Array, shift: Array) -> Array:
+    log_p, log_not_p = log_curve(items, latent, shift)
+    return answers.weight * (answers.response * log_p + (1 - answers.response) * log_not_p)
+
+
+def moments(
+    posterior: NodePosterior,
+) -> tuple[Float[Array, "models latent"], Float[Array, "models latent latent"]]:
+    """Mean and covariance of the latent vector."""
+    mean = jnp.einsum("mq,mqk->mk", posterior.weight, posterior.latent)
+    away = posterior.latent - mean[:, None]
+    return mean, jnp.einsum("mq,mqk,mql->mkl", posterior.weight, away, away)
+
+
+@functools.partial(jax.jit, static_argnames=("n_groups",))
+def expected_at(
+    answers: Answers,
+    items: CurveItems,
+    latent: Float[Array, "models latent"],
+    effect: Float[Array, "models groups"] | None = None,
+    *,
+    n_groups: int,
+) -> tuple[Float[Array, "models groups"], Float[Array, "models groups"]]:
+    """Sums of P and P^2 over the answered items of each group."""
+    p, _ = curve(items, latent, shifts(effect, items, len(latent)))
+    p = jnp.where(answers.weight > 0, p, 0)
+    member = in_groups(items, n_groups, p.dtype)
+    return group_sums(member, p), group_sums(member, p**2)
