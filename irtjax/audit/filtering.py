@@ -4,7 +4,7 @@ Source of the filter: Ai2 (2026), BenchMIRT: within quantile bins of difficulty 
 discriminate most on a dim are kept, so that a short version is as hard as the long one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,10 @@ from irtjax.fit.result import FitResult
 from irtjax.fit.tables import slope_and_intercept
 from irtjax.select.api import select_items
 
-__all__ = ["filter_items", "validate_filters"]
+__all__ = ["FEWEST_MODELS", "filter_items", "validate_filters"]
 
 _N_BINS = 10
-_FEWEST_MODELS = 8
+FEWEST_MODELS = 8
 
 
 def filter_items(
@@ -80,7 +80,7 @@ def filter_items(
 def validate_filters(
     fit: FitResult,
     *,
-    dim: int = 1,
+    dims: int | Iterable[int] = 1,
     by: str | None = None,
     removed: Sequence[float] = (0.5, 0.9),
     halves: int = 4,
@@ -93,48 +93,54 @@ def validate_filters(
 
     Args:
         fit: of all models.
-        dim: the ability to keep measuring.
+        dims: the abilities to keep measuring, one at a time.
         by: item column within whose values BenchMIRT's filter works a second time.
         removed: shares of the items to remove.
         halves: number of random halves.
         seed: of the halves and of the random items.
 
     Returns:
-        A row for each share and method (`filter`, `filter by COLUMN`, `selection`, which is
-        `irtjax.select_items` for the dim, and `random`): `removed`, `method`, `n_items`, and
+        A row for each dim, share and method (`filter`, `filter by COLUMN`, `selection`, which is
+        `irtjax.select_items` for the dim, and `random`): `dim`, `removed`, `method`, `n_items`, and
         Pearson's and Spearman's correlation of the short average with the full average
         (`r_full`, `rho_full`) and with the ability (`r_ability`, `rho_ability`), means over halves,
         each with its standard error over them (`_se`).
 
     Raises:
-        InputError: fewer than 8 models, shares out of bounds.
+        InputError: fewer than 8 models with responses, shares or dims out of bounds.
     """
-    n_models = fit.data.n_models
-    if n_models < _FEWEST_MODELS:
+    scored = np.flatnonzero(fit.data.totals("models")[0] > 0)
+    if len(scored) < FEWEST_MODELS:
         raise InputError(
-            f"short versions are checked with half of the models, which needs {_FEWEST_MODELS} at "
-            f"least, not {n_models}"
+            f"short versions are checked with half of the models, which needs {FEWEST_MODELS} at "
+            f"least, not {len(scored)}"
         )
     check_whole("halves", halves, 2)
     for share in removed:
         if not 0 <= check_number("removed", share) < 1:
             raise InputError(f"removed is a share from 0 to below 1, not {shown(share)}")
+    listed = [dims] if isinstance(dims, int) else list(dims)
+    chosen_dims = [check_whole("dim", dim, 1, fit.spec.dims) for dim in listed]
     rng = np.random.default_rng(seed)
     rows = []
     for half in range(halves):
-        new = rng.permutation(n_models)[n_models // 2 :]
-        left_out = np.isin(np.arange(n_models), new)
+        new = rng.permutation(scored)[len(scored) // 2 :]
+        left_out = np.isin(np.arange(fit.data.n_models), new)
         learnt = align(refit_without(fit, models=left_out), fit)
-        full, ability = _means(fit.data, new), fit.parameters.ability[new, dim - 1]
-        for share in removed:
-            for method, mask in _choices(learnt, share, dim, by, rng).items():
-                short = _means(fit.data, new, mask)
-                rows.append(
-                    {"removed": share, "method": method, "half": half, "n_items": int(mask.sum())}
-                    | _correlated(short, full, "full")
-                    | _correlated(short, np.asarray(ability, np.float64), "ability")
-                )
+        for dim in chosen_dims:
+            for share in removed:
+                for method, mask in _choices(learnt, share, dim, by, rng).items():
+                    keys = {"dim": dim, "removed": share, "method": method, "half": half}
+                    rows.append(keys | _judged(fit, new, dim, mask))
     return _averaged(pd.DataFrame(rows))
+
+
+def _judged(fit: FitResult, new: np.ndarray, dim: int, mask: np.ndarray) -> dict[str, float]:
+    """What the short average of new models says of their full average and ability."""
+    short, full = _means(fit.data, new, mask), _means(fit.data, new)
+    ability = np.asarray(fit.parameters.ability, np.float64)[new, dim - 1]
+    found = _correlated(short, full, "full") | _correlated(short, ability, "ability")
+    return {"n_items": int(mask.sum())} | found
 
 
 def _choices(
@@ -174,7 +180,7 @@ def _correlated(short: np.ndarray, other: np.ndarray, name: str) -> dict[str, fl
 
 
 def _averaged(rows: pd.DataFrame) -> pd.DataFrame:
-    grouped = rows.drop(columns="half").groupby(["removed", "method"], sort=False)
+    grouped = rows.drop(columns="half").groupby(["dim", "removed", "method"], sort=False)
     mean, error = grouped.mean(), grouped.sem()
     columns = {"n_items": mean["n_items"].round().astype(int)}
     for name in mean.columns.drop("n_items"):

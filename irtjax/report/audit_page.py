@@ -30,6 +30,7 @@ from irtjax.report.parts.models import MODELS
 from irtjax.report.parts.overview import OVERVIEW
 from irtjax.report.parts.precision import PRECISION
 from irtjax.report.parts.prediction import PREDICTION
+from irtjax.report.parts.shorter import SHORTER
 
 __all__ = ["PARTS", "Audit", "OnPart", "audit"]
 
@@ -43,6 +44,7 @@ PARTS: tuple[Part, ...] = (
     ITEMS,
     FLAGS,
     PRECISION,
+    SHORTER,
     PREDICTION,
     COURSE,
 )

@@ -42,7 +42,7 @@ def test_the_short_version_is_as_hard_as_the_long_one(fitted):
 
 
 def test_short_versions_are_judged_by_models_that_were_not_learnt_from(fitted):
-    found = validate_filters(fitted, dim=1, by="benchmark", halves=2)
+    found = validate_filters(fitted, dims=1, by="benchmark", halves=2)
     assert list(found.method.unique()) == ["filter", "filter by benchmark", "selection", "random"]
     assert found.removed.tolist() == [0.5] * 4 + [0.9] * 4
     table = found.set_index(["removed", "method"])
@@ -54,7 +54,8 @@ def test_short_versions_are_judged_by_models_that_were_not_learnt_from(fitted):
             assert chosen > table.loc[(removed, "random"), "r_ability"]
     values = found[["r_full", "rho_full", "r_ability", "rho_ability"]].to_numpy()
     assert np.all((values > -1) & (values <= 1))
-    again = validate_filters(fitted, dim=1, by="benchmark", halves=2)
+    assert (found.dim == 1).all()
+    again = validate_filters(fitted, dims=1, by="benchmark", halves=2)
     pd.testing.assert_frame_equal(found, again)
 
 

@@ -1,0 +1,54 @@
+"""How well shorter versions of the benchmarks rank models that they were not chosen by."""
+
+import pandas as pd
+
+from irtjax.audit.filtering import FEWEST_MODELS, validate_filters
+from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.part import Part, Request, Tables
+
+__all__ = ["SHORTER"]
+
+_HALVES, _QUICK_HALVES = 3, 2
+_REMOVED, _QUICK_REMOVED = (0.5, 0.9), (0.9,)
+
+
+def _tables(request: Request) -> dict[str, pd.DataFrame]:
+    found = validate_filters(
+        request.fit,
+        dims=range(1, request.fit.spec.dims + 1),
+        by=request.group,
+        removed=_QUICK_REMOVED if request.quick else _REMOVED,
+        halves=_QUICK_HALVES if request.quick else _HALVES,
+        seed=request.seed,
+    )
+    return {"shorter_versions": found}
+
+
+def _blocks(request: Request, tables: Tables) -> list[Block]:
+    table = tables["shorter_versions"]
+    shown = [name for name in table if not str(name).endswith("_se")]
+    return [
+        Words(
+            "Items are chosen by a fit of half of the models; the other half's averages over them "
+            "are correlated with their averages over all items (full) and with their abilities "
+            "(Pearson's r, Spearman's rho, means over random halves). filter keeps the most "
+            "discriminating of every difficulty, as BenchMIRT does; selection is irtjax select; "
+            "random is as many items at random. irtjax filter and irtjax select write such "
+            "versions."
+        ),
+        TableView(
+            table[shown], "shorter_versions.csv", "Shorter versions", len(table), False, ["method"]
+        ),
+    ]
+
+
+def _reason_against(request: Request) -> str:
+    if "dim_names" in request.fit.report or "anchors" in request.fit.report:
+        return "Confirmatory and anchored fits are not fitted again without models."
+    n_models = int((request.fit.data.totals("models")[0] > 0).sum())
+    if n_models < FEWEST_MODELS:
+        return f"Half of the models choose the items; that needs {FEWEST_MODELS} models at least."
+    return ""
+
+
+SHORTER = Part("shorter", "Shorter versions", _tables, _blocks, _reason_against)
