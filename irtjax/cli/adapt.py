@@ -18,10 +18,7 @@ __all__ = ["adapt"]
 
 @with_reader_options
 def adapt(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     responses: options.Responses,
     out: Annotated[
         Path,

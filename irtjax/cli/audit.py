@@ -21,10 +21,7 @@ __all__ = ["audit"]
 
 
 def audit(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     out: Annotated[
         Path, typer.Option(metavar="DIR", show_default=False, help="Folder to write to.")
     ],

@@ -22,10 +22,7 @@ _MOST_SHOWN = 20
 
 
 def compare(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     model_a: Annotated[
         str, typer.Argument(metavar="MODEL_A", show_default=False, help="Id of the old model.")
     ],

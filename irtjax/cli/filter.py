@@ -14,10 +14,7 @@ __all__ = ["filter_command"]
 
 
 def filter_command(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     removed: Annotated[
         float,
         typer.Option(metavar="SHARE", show_default=False, help="Share of the items to remove."),

@@ -18,10 +18,7 @@ __all__ = ["flags"]
 
 
 def flags(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     out: Annotated[
         Path, typer.Option(metavar="FILE", show_default=False, help="CSV file to write.")
     ],

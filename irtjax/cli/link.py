@@ -18,10 +18,7 @@ _SHOWN_ITEMS = 5
 
 
 def link(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     reference: Annotated[
         Path,
         typer.Argument(

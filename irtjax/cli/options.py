@@ -1,5 +1,6 @@
 """Options that several commands share: one spelling and one help text each."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,7 @@ __all__ = [
     "Quiet",
     "ResponseColumn",
     "Responses",
+    "Run",
     "Runs",
     "Seed",
     "chosen_components",
@@ -46,6 +48,10 @@ Responses = Annotated[
         help="Files (CSV, Parquet, JSON Lines, NPZ), globs, or folders of lm-evaluation-harness "
         "outputs.",
     ),
+]
+Run = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
 ]
 Family = Annotated[
     str,

@@ -14,10 +14,7 @@ __all__ = ["plot"]
 
 
 def plot(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     kind: Annotated[
         str,
         typer.Argument(

@@ -15,10 +15,7 @@ __all__ = ["predict"]
 
 
 def predict(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     pairs: Annotated[
         str,
         typer.Argument(

@@ -24,10 +24,7 @@ _SHOWN_MODELS = 12
 
 @with_reader_options
 def score(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     responses: Annotated[
         list[str],
         typer.Argument(

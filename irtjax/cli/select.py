@@ -28,10 +28,7 @@ _TARGET = "What is measured"
 
 
 def select(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     budget: Annotated[
         int, typer.Option(metavar="N", show_default=False, help="Number of items to select.")
     ],

@@ -23,10 +23,7 @@ __all__ = ["update"]
 
 @with_reader_options
 def update(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
-    ],
+    run: options.Run,
     responses: options.Responses,
     out: Annotated[
         Path,
