@@ -5,8 +5,8 @@
 PSN-IRT's data: each model but Gemini-1.5 (its rows are shifted) in turn is left out and the other
 ten are fitted; 200 draws of 10, 30, 100 and 300 items. ZeroEval's GSM8K and ChemBench: 20 random
 halves of the models are fitted, and one draw is made for each model of the other half. All
-predictors of a design see the same answers. Designs: `random`; `stratified` by benchmark, or by
-the share right among the fitted models where there is one benchmark; `chosen` by `score_items`;
+predictors of a design see the same answers. Designs: `random`; `stratified` by benchmark and,
+within, by the share right among the fitted models; `chosen` by `score_items`;
 `anchors` by clusters of the fitted models' answers or of the items' parameters (five starts).
 Predictors: the plain mean (for anchors the weighted one), p-IRT, gp-IRT, and `predict_score`.
 
@@ -31,7 +31,7 @@ from irtjax.fit.api import fit
 from irtjax.fit.result import FitResult
 from irtjax.model.spec import ModelSpec
 from irtjax.score.anchors import anchor_points
-from irtjax.score.design import drawn_items, expected_information
+from irtjax.score.design import drawn_items, expected_information, item_order
 from irtjax.score.full_score import predict_score
 
 __all__ = ["run", "table"]
@@ -83,10 +83,9 @@ def _psn_irt(draws: int) -> Iterator[dict[str, Any]]:
         others = [k for k in kept if k != left_out]
         fitted = _fitted(found["responses"][others], metadata)
         rng = np.random.default_rng([_SEED, left_out])
-        group = found["item_benchmark"].astype(np.int32)
-        truth = np.broadcast_to(found["responses"][left_out], (draws, len(group)))
+        truth = np.broadcast_to(found["responses"][left_out], (draws, len(metadata)))
         for n in SIZES:
-            made = _designs(fitted, n, group, truth, rng)
+            made = _designs(fitted, n, truth, rng)
             for design, error in _errors(fitted, truth, made).items():
                 errors.setdefault((n, design), []).append(error)
     yield from _rows("psn_irt", errors)
@@ -100,10 +99,8 @@ def _halves(name: str, n_halves: int) -> list[dict[str, Any]]:
         order = rng.permutation(len(responses))
         train, test = order[: len(order) // 2], order[len(order) // 2 :]
         fitted = _fitted(responses[train], None)
-        share = fitted.data.totals("items")[1]
-        group = np.argsort(np.argsort(share, kind="stable")).astype(np.int32)
         for n in SIZES:
-            made = _designs(fitted, n, group, responses[test], rng, starts=1)
+            made = _designs(fitted, n, responses[test], rng, starts=1)
             for design, error in _errors(fitted, responses[test], made).items():
                 errors.setdefault((n, design), []).append(error)
     return [*_rows(name, errors)]
@@ -119,19 +116,18 @@ def _fitted(responses: np.ndarray, metadata: pd.DataFrame | None) -> FitResult:
 def _designs(
     fitted: FitResult,
     n: int,
-    group: np.ndarray,
     truth: np.ndarray,
     rng: np.random.Generator,
     starts: int = _STARTS,
 ) -> Draws:
     """Items of each design (a row for each of the truth), and anchor weights where it has some."""
-    information = expected_information(fitted)
+    size, place = np.sqrt(expected_information(fitted)), item_order(fitted)
     drawn: dict[str, list[np.ndarray]] = {"random": [], "stratified": [], "chosen": []}
     for row in truth:
         is_seen = row >= 0
         drawn["random"].append(rng.choice(np.flatnonzero(is_seen), n, replace=False))
-        drawn["stratified"].append(drawn_items(is_seen * 1.0, group, n, rng))
-        drawn["chosen"].append(drawn_items(is_seen * np.sqrt(information), group, n, rng))
+        drawn["stratified"].append(drawn_items(is_seen * 1.0, place, n, rng))
+        drawn["chosen"].append(drawn_items(is_seen * size, place, n, rng))
     made: Draws = {name: (np.stack(each), None) for name, each in drawn.items()}
     for start in range(starts):
         for features in ("answers", "parameters"):

@@ -27,7 +27,7 @@ from irtjax.score.known import check_fit
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["expected_information", "score_items"]
+__all__ = ["drawn_items", "expected_information", "item_order", "score_items"]
 
 # Abilities of new models, wider than the population: the next model may be better than all.
 _WIDTH = 1.5
@@ -38,8 +38,8 @@ def score_items(fit: "FitResult", n_items: int, *, seed: int = 0) -> pd.DataFram
     """Draw items for predicting the full score (`predict_score`).
 
     A systematic sample over the items in the order of their benchmarks (of the fit's `group`, or
-    the column `benchmark`, where there is one), with chances in proportion to the root of
-    `expected_information`.
+    the column `benchmark`, where there is one) and difficulties, with chances in proportion to the
+    root of `expected_information`.
 
     Args:
         fit: the fit.
@@ -56,17 +56,24 @@ def score_items(fit: "FitResult", n_items: int, *, seed: int = 0) -> pd.DataFram
     n_items = check_whole("the number of items", n_items, 1, fit.data.n_items)
     rng = np.random.default_rng(check_whole("seed", seed, 0))
     information = expected_information(fit)
-    drawn = drawn_items(np.sqrt(information), _groups(fit), n_items, rng)
+    drawn = drawn_items(np.sqrt(information), item_order(fit), n_items, rng)
     return pd.DataFrame({"item_id": fit.data.item_ids[drawn], "information": information[drawn]})
 
 
 def drawn_items(
-    size: np.ndarray, group: np.ndarray, n_items: int, rng: np.random.Generator
+    size: np.ndarray, place: np.ndarray, n_items: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """A systematic sample with chances in proportion to size, ordered by group; no item twice."""
+    """A systematic sample with chances in proportion to size; no item twice.
+
+    Args:
+        size: of each item, not negative.
+        place: in the list that is walked through; in random order where it is the same.
+        n_items: to draw.
+        rng: of the start and of the order.
+    """
     chance = _chances(size, n_items)
     order = rng.permutation(len(size))
-    order = order[np.argsort(group[order], kind="stable")]
+    order = order[np.argsort(place[order], kind="stable")]
     # Hit where the running sum passes a whole number plus the random start.
     reached = np.floor(np.cumsum(chance[order]) + rng.random())
     hit = np.diff(reached, prepend=0.0) > 0
@@ -117,9 +124,14 @@ def _abilities(n_latent: int) -> np.ndarray:
     return _WIDTH * np.random.default_rng(0).standard_normal((_N_ABILITIES, n_latent))
 
 
-def _groups(fit: "FitResult") -> np.ndarray:
+def item_order(fit: "FitResult") -> np.ndarray:
+    """Where each item stands in the list that is sampled: by benchmark, then by share right.
+
+    A systematic sample has its share of every benchmark and, within, of every difficulty.
+    """
+    share = np.nan_to_num(fit.data.totals("items")[1], nan=0.5)
     column = fit.group or "benchmark"
     metadata = fit.data.item_metadata
     if column in metadata and not metadata[column].isna().any():
-        return fit.data.groups(column)[0]
-    return np.zeros(fit.data.n_items, np.int32)
+        return 2.0 * fit.data.groups(column)[0] + share
+    return share
