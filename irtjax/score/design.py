@@ -5,8 +5,9 @@ they leave out whole benchmarks: in trials on PSN-IRT's data with ten models the
 than random ones. So items are drawn, in every benchmark as many as its information deserves, each
 with a chance in proportion to the root of what it tells (as in Neyman's allocation, where chances
 are in proportion to standard deviations), averaged over abilities and over the item's posterior: an
-uncertain slope counts for less. Trials did not settle the root against the information itself (GSM8K,
-12 halves: 30 items .0310 and .0312, 100 items .0189 and .0155; PSN-IRT, 100 items: .0261 and .0269).
+uncertain slope counts for less. Trials did not settle the root against the information itself
+(GSM8K, 12 halves: 30 items .0310 and .0312, 100 items .0189 and .0155; PSN-IRT, 100 items: .0261
+and .0269).
 """
 
 from typing import TYPE_CHECKING, Any
