@@ -169,6 +169,8 @@ def conditional_estimates(
     Abilities are published with mean 0 and sd 1 over all models that are scored.
     """
     found, expected, errors = item_errors(blocks, items, ability, model, n_steps)
+    if found.common is not None:
+        errors = _with_common_error(model, errors, found)
     information = _information(found, ability)
     unit = jnp.broadcast_to(jnp.eye(model.spec.dims, dtype=ability.dtype), information.shape)
     covariance = jnp.linalg.solve(information, unit)
@@ -240,6 +242,22 @@ def _in_frame(
         items.asymptotes,
     )
     return moved, jnp.einsum("ab,njbc,dc->njad", lift, errors.covariance, lift)
+
+
+def _with_common_error(model: ItemModel, errors: ItemErrors, found: JointPass) -> ItemErrors:
+    """The 1PL's slope has one error, that of all items together; intercepts have what it adds.
+
+    An item's own covariance says how its intercept follows the slope and what is left without.
+    """
+    assert found.common is not None
+    prior = model.priors.of_slopes(model.spec)
+    variance = 1 / (found.common.information + 1 / prior.sd**2)
+    own = errors.covariance
+    follows = own[..., 0, 1] / own[..., 0, 0]
+    rest = own[..., 1, 1] - follows * own[..., 0, 1]
+    first = jnp.stack([jnp.ones_like(follows), follows], axis=-1)
+    covariance = variance * first[..., :, None] * first[..., None, :]
+    return ItemErrors(errors.items, covariance.at[..., 1, 1].add(rest))
 
 
 def _common_log_prior(model: ItemModel, items: ItemParameters) -> Float[Array, ""]:

@@ -130,7 +130,7 @@ def item_errors(
         columns = jax.tree.map(lambda leaf: leaf[:, None], items.asymptotes)
         probability = response_probability(logit, columns)
         expected = jnp.sum(jnp.where(view.is_item[:, None], probability, 0), axis=0)
-        last = _sums(own, items, counts, view.is_item, is_pinned=False, is_last=True)
+        last = _sums(own, items, counts, view.is_item, is_pinned=is_pinned, is_last=True)
         sums = (last, expected)
         return BlockSums(sums, None), ItemErrors(items, _covariance(own, items, counts))
 

@@ -99,6 +99,7 @@ def test_explained_variance_and_correlations_between_numbers_of_dims():
     assert (kept.groupby("dim")["correlation"].max() > 0.95).all()
 
 
+@pytest.mark.slow
 def test_held_out_predictions_choose_two_dims():
     found = compare_dims(fitted(2), (1, 2), folds=2, max_steps=15)
     assert found.chosen_dims == 2

@@ -59,6 +59,7 @@ def test_variational_rows_find_the_abilities(is_amortised: bool):
     assert bounds[-1] > bounds[0]
 
 
+@pytest.mark.slow
 def test_nuts_finds_the_abilities():
     pytest.importorskip("numpyro", reason="numpyro is the extra mcmc")
     from benchmarks.psn_irt.sampling import nuts_draws

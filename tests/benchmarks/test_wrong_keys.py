@@ -28,6 +28,7 @@ def test_simple_scores():
     np.testing.assert_allclose(scores["vote_exp"], votes)
 
 
+@pytest.mark.slow
 def test_results_and_table(monkeypatch):
     monkeypatch.setattr(study, "N_MODELS", (40,))
     monkeypatch.setattr(study, "N_ITEMS", 900)

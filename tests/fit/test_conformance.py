@@ -133,9 +133,10 @@ def test_the_order_of_models_and_items_does_not_matter(core):
     before = fitted_member(core)
     atol = LOOSE.get(core, SETTLED)
     if member.estimator == "psn":
-        # Another order is another validation part and other minibatches.
+        # Another order is another validation part and other minibatches, as another seed is.
         gap = everything(moved) - everything(before)[models][:, items]
-        assert np.sqrt(np.mean(gap**2)) < 0.05
+        spread = everything(member.fit(seed=1)) - everything(before)
+        assert np.sqrt(np.mean(gap**2)) < 1.3 * np.sqrt(np.mean(spread**2)) < 0.15
         assert moved.abilities().model_id.tolist() == data.model_ids[models].tolist()
         return
     np.testing.assert_allclose(everything(moved), everything(before)[models][:, items], atol=atol)

@@ -128,6 +128,7 @@ def _held_out_loss(result):
     return all_metrics(result.predict_cells(*cells), response[held])["log_loss"]
 
 
+@pytest.mark.slow
 def test_two_clusters_of_items_where_the_normal_is_wrong():
     _, ability, p, response, held, is_hard = two_clusters()
     found = clusters_fit("empirical")

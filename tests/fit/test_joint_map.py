@@ -247,3 +247,26 @@ def test_lognormal_slopes_in_two_dims_are_refused():
     priors = dataclasses.replace(Priors(), slope=LogNormal())
     with pytest.raises(InputError, match="turns 2 dims; use a normal one"):
         quiet_fit(data, ModelSpec("2pl", 2), estimator="joint-map", priors=priors)
+
+
+@pytest.mark.oracle
+def test_the_common_slope_has_the_error_of_all_items_together():
+    rng = np.random.default_rng(2)
+    ability, intercept = rng.normal(size=40), rng.normal(0, 1, 25)
+    p = 1 / (1 + np.exp(-0.8 * ability[:, None] - intercept))
+    matrix = ResponseMatrix.from_dense((rng.random(p.shape) < p).astype(float))
+    fit = quiet_fit(matrix, ModelSpec("1pl"), estimator="joint-map")
+    items, theta = fit.item_parameters(), fit.abilities()["dim1_ability"].to_numpy()
+    slope = items["dim1_slope"].to_numpy()
+    p = 1 / (1 + np.exp(-theta[:, None] * slope - items["intercept"].to_numpy()))
+    weight = p * (1 - p)
+    priors = joint_priors(Priors(), ModelSpec("1pl"))
+    information = np.zeros((26, 26))
+    information[0, 0] = np.sum(weight * theta[:, None] ** 2)
+    information[0, 0] += 1 / priors.of_slopes(ModelSpec("1pl")).sd ** 2
+    information[0, 1:] = information[1:, 0] = np.sum(weight * theta[:, None], axis=0)
+    # The intercepts' prior stands in what the fit says of them: its precision is recovered there.
+    information[1:, 1:] = np.diag(weight.sum(axis=0) + 1 / priors.intercept.sd**2)
+    expected = np.sqrt(np.diagonal(np.linalg.inv(information)))
+    np.testing.assert_allclose(items["dim1_slope_se"], expected[0], rtol=0.02)
+    np.testing.assert_allclose(items["intercept_se"], expected[1:], rtol=0.02)
