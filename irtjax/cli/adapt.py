@@ -96,7 +96,7 @@ def adapt(
     """
     steps_path = out.with_name(f"{out.stem}-steps.csv")
     for path in (out, steps_path):
-        check_output_file(path, [".csv"], force=force)
+        check_output_file(path, [".csv"], force=force, inputs=[run, *responses])
     quotas = _quotas(quota or [])
     from irtjax.fit.result import FitResult
     from irtjax.io import read_responses, write_table

@@ -42,7 +42,7 @@ def filter_command(
     Writes a row an item: its difficulty along the ability, its slope, its bin, and is_kept.
     irtjax audit says how well such short versions rank models they were not chosen by.
     """
-    check_output_file(out, [".csv"], force=force)
+    check_output_file(out, [".csv"], force=force, inputs=[run])
     from irtjax.audit.filtering import filter_items
     from irtjax.fit.result import FitResult
     from irtjax.io import write_table

@@ -47,7 +47,7 @@ def flags(
 
     Writes a row an item and flag, the most pressing first.
     """
-    check_output_file(out, [".csv"], force=force)
+    check_output_file(out, [".csv"], force=force, inputs=[run])
     from irtjax.audit.flags import flag_items
     from irtjax.fit.result import FitResult
     from irtjax.io import read_answers, write_table

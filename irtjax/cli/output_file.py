@@ -1,7 +1,7 @@
 """The file a command writes: checked before the work, so that nothing is done in vain."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from irtjax.errors import InputError
@@ -9,21 +9,30 @@ from irtjax.errors import InputError
 __all__ = ["check_output_file"]
 
 
-def check_output_file(path: Path, suffixes: Sequence[str], *, force: bool) -> None:
+def check_output_file(
+    path: Path, suffixes: Sequence[str], *, force: bool, inputs: Iterable[str | Path] = ()
+) -> None:
     """Refuse a file that cannot or must not be written.
 
     Args:
         path: the file.
         suffixes: what its name may end with.
         force: it may replace an existing file.
+        inputs: files and folders that the command reads; it writes to none of them.
 
     Raises:
-        InputError: another suffix, an existing file or folder, a folder that is not there.
+        InputError: another suffix, an existing file or folder, a folder that is not there, an
+            input.
     """
     if not path.name.endswith(tuple(suffixes)):
         raise InputError(f"{path} must end with {' or '.join(suffixes)}")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
+    place = path.resolve()
+    for each in inputs:
+        read = Path(each).resolve()
+        if place == read or (read.is_dir() and read in place.parents):
+            raise InputError(f"{path} would be written to what is read, {each}; name another file")
     if os.path.lexists(path) and not force:
         raise InputError(f"{path} exists; pass --force to replace it, or choose another name")
     if not path.parent.is_dir():

@@ -50,7 +50,7 @@ def plot(
 
     Example: irtjax plot run abilities --out abilities.svg
     """
-    check_output_file(out, [".png", ".svg"], force=force)
+    check_output_file(out, [".png", ".svg"], force=force, inputs=[run])
     require_report_extra()
     from irtjax.fit.result import FitResult
     from irtjax.report.plot import check_kind

@@ -36,9 +36,9 @@ def quality(
     Writes a row an item, and with more than one value of COLUMN FILE's name with the column's at
     the end: means and ranks by value, the best first.
     """
-    check_output_file(out, [".csv"], force=force)
+    check_output_file(out, [".csv"], force=force, inputs=[run])
     ranked_path = out.with_name(f"{out.stem}-{by}.csv")
-    check_output_file(ranked_path, [".csv"], force=force)
+    check_output_file(ranked_path, [".csv"], force=force, inputs=[run])
     from irtjax.audit.quality import item_quality, ranked_means
     from irtjax.fit.result import FitResult
     from irtjax.io import write_table

@@ -117,7 +117,7 @@ def select(
     and reliability of every ability with the items so far.
     """
     for path in out:
-        check_output_file(path, _SUFFIXES, force=force)
+        check_output_file(path, _SUFFIXES, force=force, inputs=[run])
     settings: dict[str, Any] = {
         "criterion": criterion,
         "method": method,

@@ -303,6 +303,19 @@ def _table(
         np.concatenate([part, part.sum(axis=1, keepdims=True)], axis=1)
         for part in (known.count, known.right)
     )
+    n_items = np.append(known.n_items, np.sum(known.n_items))
+    observed = right / np.where(count > 0, count, np.nan)
+    # Nothing is left to predict where all was answered, and rounding leaves no share its bounds.
+    is_whole = (count >= n_items) & (count > 0)
+    score = np.where(is_whole, observed, np.clip(predicted.mean, 0, 1))
+    predicted = dataclasses.replace(
+        predicted,
+        mean=score,
+        sd=np.where(is_whole, 0, predicted.sd),
+        lower=np.where(is_whole, observed, np.clip(predicted.lower, 0, score)),
+        upper=np.where(is_whole, observed, np.clip(predicted.upper, score, 1)),
+    )
+    plain = np.where(is_whole, observed, np.clip(plain, 0, 1))
     return pd.DataFrame(
         {
             "model_id": np.repeat(responses.model_ids, n_columns),
@@ -312,7 +325,7 @@ def _table(
             "score_lower": predicted.lower.ravel(),
             "score_upper": predicted.upper.ravel(),
             "p_irt": plain.ravel(),
-            "observed": (right / np.where(count > 0, count, np.nan)).ravel(),
+            "observed": observed.ravel(),
             "n_responses": count.ravel(),
         }
     )

@@ -15,7 +15,7 @@ from irtjax.errors import InputError, IrtjaxWarning
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["check_fit", "known_cells"]
+__all__ = ["check_fit", "known_cells", "known_items"]
 
 _SHOWN_ITEMS = 3
 
@@ -41,6 +41,18 @@ def known_cells(fit: "FitResult", responses: ResponseMatrix, taker: str) -> Cell
     Raises:
         InputError: no response matrix, or none of its items is in the fit.
     """
+    position = known_items(fit, responses, taker)
+    cells = responses.cells()
+    cells = cells.taken(position[cells.item_index] >= 0)
+    return dataclasses.replace(cells, item_index=position[cells.item_index].astype(np.int32))
+
+
+def known_items(fit: "FitResult", responses: ResponseMatrix, taker: str) -> np.ndarray:
+    """Where each item of the responses stands in the fit, -1 where not; a warning names those.
+
+    Raises:
+        InputError: no response matrix, or none of its items is in the fit.
+    """
     check_matrix(responses, taker)
     position = pd.Index(fit.data.item_ids).get_indexer(pd.Index(responses.item_ids))
     unknown = responses.item_ids[position < 0]
@@ -55,11 +67,9 @@ def known_cells(fit: "FitResult", responses: ResponseMatrix, taker: str) -> Cell
             f"{counted(len(unknown), 'item')} of {responses.n_items:,} not in the run, their "
             f"answers are left out: {_named(unknown, _SHOWN_ITEMS)}",
             IrtjaxWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    cells = responses.cells()
-    cells = cells.taken(position[cells.item_index] >= 0)
-    return dataclasses.replace(cells, item_index=position[cells.item_index].astype(np.int32))
+    return np.asarray(position)
 
 
 def _named(ids: np.ndarray, most: int) -> str:

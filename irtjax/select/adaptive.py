@@ -1,5 +1,7 @@
 """`adaptive_test`: one model is asked item after item, each the best to ask next."""
 
+import dataclasses
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -121,6 +123,7 @@ class AdaptiveSession:
         return json.dumps(
             {
                 "irtjax_adaptive_session": _FORMAT,
+                "fit": _digest(self._fit),
                 "rules": rules,
                 "items": self._candidates,
                 "quota_by": self._quota_by,
@@ -136,12 +139,16 @@ class AdaptiveSession:
             InputError: text that is no session, or one of another fit.
         """
         saved = _parsed(text)
+        if saved["fit"] != _digest(fit):
+            raise InputError(
+                "this adaptive session is of another fit; load the run it was made with"
+            )
         try:
             session = cls(fit, AdaptiveRules(**saved["rules"]), saved["items"], saved["quota_by"])
             for each in saved["answers"]:
                 session.answer(each["item_id"], each["response"])
         except (KeyError, TypeError) as error:
-            raise InputError(f"the saved adaptive session is damaged: {error}") from None
+            raise InputError(f"this adaptive session is damaged: {error}") from None
         return session
 
     def _next(self) -> tuple[str | None, Ending]:
@@ -197,13 +204,32 @@ def adaptive_test(
     return AdaptiveSession(fit, rules, items, quota_by)
 
 
+def _digest(fit: "FitResult") -> str:
+    """What tells the items of one fit from those of another."""
+    found = hashlib.sha256("\n".join(map(str, fit.data.item_ids)).encode())
+    parts = fit.parameters
+    for values in (parts.mean, parts.covariance, parts.guessing, parts.feasibility):
+        found.update(np.ascontiguousarray(values).tobytes())
+    return found.hexdigest()
+
+
 def _parsed(text: str) -> dict[str, Any]:
+    """A session as it was saved: nothing missing, nothing of another kind."""
     try:
         saved = json.loads(text)
     except (TypeError, ValueError):
         raise InputError("this text is no adaptive session: not JSON") from None
-    if not isinstance(saved, dict) or saved.get("irtjax_adaptive_session") != _FORMAT:
+    number = saved.get("irtjax_adaptive_session") if isinstance(saved, dict) else None
+    if number != _FORMAT or isinstance(number, bool):
         raise InputError(
             f"this text is no adaptive session: it lacks irtjax_adaptive_session = {_FORMAT}"
         )
+    kinds: dict[str, Any] = {"fit": str, "rules": dict, "items": list | None}
+    kinds |= {"quota_by": str | None, "answers": list}
+    damaged = [name for name, kind in kinds.items() if not isinstance(saved.get(name, ...), kind)]
+    rules = {field.name for field in dataclasses.fields(AdaptiveRules)}
+    if not damaged and set(saved["rules"]) != rules:
+        damaged = ["rules"]
+    if damaged:
+        raise InputError(f"this adaptive session is damaged: {damaged[0]} is missing or changed")
     return saved

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["candidate_items", "items_on_device", "plan_of", "quota_column"]
 
+# A larger error to stop at is no float32, and stops as soon.
+_LARGEST_ERROR = 1e30
+
 
 def items_on_device(fit: "FitResult") -> BeliefItems:
     """Curves of a fit's items; one dim has tables on a grid."""
@@ -78,7 +81,7 @@ def plan_of(fit: "FitResult", rules: AdaptiveRules, column: str | None, n_padded
     return Plan(
         jnp.asarray(pool),
         jnp.asarray(quota, jnp.int32),
-        jnp.asarray(rules.se or 0.0, float),
+        jnp.asarray(min(rules.se or 0.0, _LARGEST_ERROR), float),
         jnp.asarray(rules.least_gain, float),
         jnp.asarray(rules.max_items, jnp.int32),
         jnp.asarray(rules.n_first, jnp.int32),

@@ -16,7 +16,7 @@ class Ending(enum.Enum):
     """Why an adaptive test ended; the value is what a user reads."""
 
     open = ""
-    length = "all items that may be asked were answered"
+    length = "the most items that may be asked were answered"
     standard_error = "the standard error is small enough"
     nothing_left = "no item is left that may be asked"
     little_left = "no item left would narrow the ability by the least gain"

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from irtjax.checks import shown
-from irtjax.errors import InputError
 from irtjax.model.pytree import pytree_dataclass
+from irtjax.score.known import known_items
 from irtjax.select.adaptive import LENGTH_TO
 from irtjax.select.adaptive_plan import candidate_items, items_on_device, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
@@ -28,6 +27,7 @@ __all__ = ["AdaptiveRuns", "adapt"]
 # Models tested together; few models are padded to one of these.
 _MODELS_AT_A_TIME = (10, 30, 100)
 _CELLS_AT_A_TIME = 2**25
+_NOTHING_ANSWERED = "no answers to items that may be asked: the prior"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,35 +100,45 @@ def adapt(
     n_padded = on_device.n_items
     allowed = candidate_items(fit, items, n_padded)
     plan = plan_of(fit, rules, quota_by, n_padded)
-    column = pd.Index(responses.item_ids).get_indexer(fit.data.item_ids)
-    if (column < 0).all():
-        raise InputError(
-            "no item of the responses was in the fit; theirs begin with "
-            f"{shown(responses.item_ids[0])}, the fit's with {shown(fit.data.item_ids[0])}"
-        )
+    position = known_items(fit, responses, "adapt")
+    known = position >= 0
     length = -(-max_items // LENGTH_TO) * LENGTH_TO
     key = jax.random.split(jax.random.key(seed), responses.n_models)
     found = []
     for first, last, n_rows in _blocks(responses.n_models, n_padded):
         answer = np.full((n_rows, n_padded), -1, np.float32)
-        block = _rows(responses, first, last)
-        answer[: last - first, np.flatnonzero(column >= 0)] = block[:, column[column >= 0]]
+        rows, weights = _rows(responses, first, last)
+        answer[: last - first, position[known]] = rows[:, known]
+        weight = None
+        if weights is not None:
+            weight = np.ones_like(answer)
+            weight[: last - first, position[known]] = weights[:, known]
         keys = key[jnp.minimum(jnp.arange(first, first + n_rows), responses.n_models - 1)]
-        tested = _tested(on_device, jnp.asarray(answer), jnp.asarray(allowed), plan, keys, length)
+        often = None if weight is None else jnp.asarray(weight)
+        given = jnp.asarray(answer), jnp.asarray(allowed), plan, keys, often
+        tested = _tested(on_device, *given, length)
         found.append(jax.tree.map(lambda leaf: np.asarray(leaf), _cut(tested, last - first)))
     prior = on_device.place(on_device.start(1))
     return _tables(fit, responses, found, tuple(np.asarray(each[0]) for each in prior))
 
 
-def _rows(responses: "ResponseMatrix", first: int, last: int) -> np.ndarray:
-    """Responses of some models, -1 where missing."""
+def _rows(
+    responses: "ResponseMatrix", first: int, last: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Responses of some models, -1 where missing, and their weights, None where all are 1."""
     if responses.dense is not None:
-        return responses.dense[first:last]
+        weight = responses.dense_weight
+        return responses.dense[first:last], None if weight is None else weight[first:last]
     cells = responses.cells()
-    is_here = (cells.model_index >= first) & (cells.model_index < last)
+    cells = cells.taken((cells.model_index >= first) & (cells.model_index < last))
+    place = cells.model_index - first, cells.item_index
     rows = np.full((last - first, responses.n_items), -1, np.float32)
-    rows[cells.model_index[is_here] - first, cells.item_index[is_here]] = cells.response[is_here]
-    return rows
+    rows[place] = cells.response
+    if not responses.is_weighted:
+        return rows, None
+    weights = np.ones_like(rows)
+    weights[place] = cells.weight
+    return rows, weights
 
 
 def _blocks(n_models: int, n_items: int) -> list[tuple[int, int, int]]:
@@ -154,6 +164,7 @@ def _tested(
     allowed: Bool[Array, " items"],
     plan: Plan,
     key: PRNGKeyArray,
+    weight: Float[Array, "models items"] | None,
     length: int,
 ) -> _Tested:
     """All tests of a block of models, until the last has ended."""
@@ -169,7 +180,8 @@ def _tested(
     def step(carried: tuple[Any, ...]) -> tuple[Any, ...]:
         n_steps, proposal, state, path = carried
         told = answer[row, proposal.item]
-        state = learn(items, state, plan, proposal.item, told, proposal.ending == 0)
+        often = 1.0 if weight is None else weight[row, proposal.item]
+        state = learn(items, state, plan, proposal.item, told, proposal.ending == 0, often)
         now = items.place(state.belief)
         path = tuple(all_.at[n_steps].set(each) for all_, each in zip(path, now, strict=True))
         return n_steps + 1, propose(items, state, plan, key), state, path
@@ -211,7 +223,9 @@ def _tables(
     final_error = np.where(has_any, error[row, last], start_sd) if length else start_sd
     models: dict[str, Any] = {"model_id": responses.model_ids, "n_items": count.astype(np.int64)}
     models |= _named("ability", final, dims) | _named("ability_se", final_error, dims)
-    models["reason"] = [Ending[ENDINGS[code]].value for code in ending]
+    reasons = [Ending[ENDINGS[code]].value for code in ending]
+    is_empty = (count == 0) & (ending == ENDINGS.index("nothing_left"))
+    models["reason"] = np.where(is_empty, _NOTHING_ANSWERED, np.array(reasons, object))
     return AdaptiveRuns(pd.DataFrame(models), pd.DataFrame(steps))
 
 

@@ -47,6 +47,7 @@ class BeliefItems(Protocol):
         belief: Any,
         item: Int[Array, "models length"],
         response: Float[Array, "models length"],
+        weight: Float[Array, "models length"],
         place: Int[Array, " models"],
     ) -> Any:
         """With the answer at `place` of each model's answers."""
@@ -92,6 +93,7 @@ class Answers:
 
     item: Int[Array, "models length"]
     response: Float[Array, "models length"]
+    weight: Float[Array, "models length"]
     count: Int[Array, " models"]
 
 
@@ -131,6 +133,7 @@ def start(
     answers = Answers(
         jnp.zeros((n_models, length), jnp.int32),
         jnp.zeros((n_models, length), dtype),
+        jnp.zeros((n_models, length), dtype),
         jnp.zeros(n_models, jnp.int32),
     )
     return State(belief, answers, is_left, jnp.zeros((n_models, n_pools), jnp.int32))
@@ -165,16 +168,19 @@ def learn(
     item: Int[Array, " models"],
     response: Float[Array, " models"],
     is_answered: Bool[Array, " models"],
+    weight: Float[Array, " models"] | float = 1.0,
 ) -> State:
-    """With an answer of each model for which there is one."""
+    """With an answer of each model for which there is one, as often as its weight says."""
+    weight = jnp.broadcast_to(jnp.asarray(weight, state.answers.weight.dtype), response.shape)
     row = jnp.arange(len(item))
     place = jnp.minimum(state.answers.count, state.answers.item.shape[1] - 1)
     told = Answers(
         state.answers.item.at[row, place].set(item),
         state.answers.response.at[row, place].set(response.astype(state.answers.response.dtype)),
+        state.answers.weight.at[row, place].set(weight),
         state.answers.count + 1,
     )
-    belief = items.after(state.belief, told.item, told.response, place)
+    belief = items.after(state.belief, told.item, told.response, told.weight, place)
     answers, belief = _where(is_answered, (told, belief), (state.answers, state.belief))
     is_left = state.is_left.at[row, item].set(state.is_left[row, item] & ~is_answered)
     asked = state.asked.at[row, plan.pool[item]].add(is_answered.astype(jnp.int32))

@@ -134,7 +134,8 @@ def _told(
         return rise, *response_probabilities(logit, curves.asymptotes)
 
     rise, p, not_p = normal_expectation(at, curves.logit(ability), variance, _N_NODES)
-    return rise / p * (rise / not_p)
+    tiny = jnp.finfo(p.dtype).tiny  # far away both the rise and one of the answers vanish
+    return rise / jnp.maximum(p, tiny) * (rise / jnp.maximum(not_p, tiny))
 
 
 def _kept(flags: list[str], exclude: Sequence[str]) -> tuple[np.ndarray, dict[str, int]]:

@@ -58,6 +58,7 @@ class GridItems:
         belief: GridBelief,
         item: Int[Array, "models length"],
         response: Float[Array, "models length"],
+        weight: Float[Array, "models length"],
         place: Int[Array, " models"],
     ) -> GridBelief:
         """With the answer at `place` of each model's answers."""
@@ -65,6 +66,7 @@ class GridItems:
         item = jnp.take_along_axis(item, last, axis=1)[:, 0]
         answer = jnp.take_along_axis(response, last, axis=1)
         told = answer * self.log_right[item] + (1 - answer) * self.log_wrong[item]
+        told = jnp.take_along_axis(weight, last, axis=1) * told
         return GridBelief(belief.log_posterior + told)
 
     def place(

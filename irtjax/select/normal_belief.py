@@ -55,11 +55,12 @@ class NormalItems:
         belief: NormalBelief,
         item: Int[Array, "models length"],
         response: Float[Array, "models length"],
+        weight: Float[Array, "models length"],
         place: Int[Array, " models"],
     ) -> NormalBelief:
         """With the answers up to `place`: their most probable abilities, from the last ones."""
-        is_given = jnp.arange(item.shape[1]) <= place[:, None]
-        mean, covariance = jax.vmap(self._placed)(belief.mean, item, response, is_given)
+        given = jnp.where(jnp.arange(item.shape[1]) <= place[:, None], weight, 0)
+        mean, covariance = jax.vmap(self._placed)(belief.mean, item, response, given)
         return NormalBelief(mean, covariance)
 
     def place(
@@ -106,7 +107,7 @@ class NormalItems:
         start: Float[Array, " dims"],
         item: Int[Array, " length"],
         response: Float[Array, " length"],
-        is_given: Array,
+        given: Float[Array, " length"],
     ) -> tuple[Float[Array, " dims"], Float[Array, "dims dims"]]:
         """One model's most probable abilities by scoring steps, and the inverse information."""
         chosen = jax.tree.map(lambda leaf: leaf[item], (self.items.mean, self.items.covariance))
@@ -127,11 +128,11 @@ class NormalItems:
             wrong = jnp.maximum(1 - upper + (upper - lower) * not_s, tiny)
             told = response * jnp.log(right) + (1 - response) * jnp.log(wrong)
             away = ability - self.items.prior_mean
-            return jnp.sum(jnp.where(is_given, told, 0)) - away @ precision @ away / 2
+            return given @ told - away @ precision @ away / 2
 
         def information(ability: Float[Array, " dims"]) -> Float[Array, "dims dims"]:
             told = logit_information(slope @ ability + intercept, lower, upper)
-            return precision + (slope.T * jnp.where(is_given, told, 0)) @ slope
+            return precision + (slope.T * (given * told)) @ slope
 
         def step(_: int, ability: Float[Array, " dims"]) -> Float[Array, " dims"]:
             move = jnp.linalg.solve(information(ability), jax.grad(log_posterior)(ability))

@@ -47,9 +47,10 @@ def target_of(fit: FitResult, target: Any = "models") -> Target:
     Args:
         fit: whose models.
         target: `models` (the models' posterior), `top` (its top quarter by expected score),
-            `future` or `future=SHIFT` (abilities like the top quarter's, about SHIFT, .5 without,
-            above the best model: in more dims along the direction in which scores rise), a number
-            or one a dim (a point), or an array of points x dims, equally weighted.
+            `future` or `future=SHIFT` (abilities like the top quarter's, about SHIFT standard
+            deviations of the models, .5 without, above the best model: in more dims along the
+            direction in which scores rise), a number or one a dim (a point), or an array of points
+            x dims, equally weighted.
 
     Raises:
         InputError: another name, a point of another number of dims, no model with responses.
@@ -94,7 +95,8 @@ def _points(fit: FitResult, target: Any) -> Target:
     if points.ndim < 2:
         points = points.reshape(1, -1)
     dims = fit.spec.dims
-    if points.ndim != 2 or points.shape[1] != dims or not np.isfinite(points).all():
+    is_shaped = points.ndim == 2 and points.shape[1] == dims and len(points) > 0
+    if not is_shaped or not np.isfinite(points).all():
         raise InputError(
             f"the target must be {dims} finite number{'s' * (dims > 1)}, one a dim, or an array "
             f"of such points, not {shown(target)}"
@@ -122,9 +124,11 @@ def _future(fit: FitResult, shift: float) -> Target:
     ability, covariance = _models(fit, only_top=True)
     slope, _, _ = slope_and_intercept(fit)
     rise = slope.mean(axis=0)
-    size = float(np.linalg.norm(rise))
-    direction = rise / size if size > 0 else np.full(len(rise), len(rise) ** -0.5)
-    best = ability[np.argmax(ability @ direction)]
+    rise = rise if np.any(rise) else np.ones_like(rise)
+    # One standard deviation of the population, whatever scale a run is linked to.
+    spread = np.asarray(fit.parameters.population_covariance[0], np.float64) @ rise
+    direction = spread / np.sqrt(rise @ spread)
+    best = ability[np.argmax(ability @ rise)]
     moved = ability - ability.mean(axis=0) + best + shift * direction
     return _posterior(moved, covariance, f"models {shift:g} above the best")
 

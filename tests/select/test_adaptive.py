@@ -149,7 +149,9 @@ def test_a_session_asks_what_the_runs_say_and_goes_on_from_json(which, request):
             session = AdaptiveSession.from_json(fit, session.to_json())
     assert session.is_finished
     assert session.next_item() is None
-    assert session.reason == runs.models.reason[0] == "all items that may be asked were answered"
+    assert (
+        session.reason == runs.models.reason[0] == "the most items that may be asked were answered"
+    )
     assert list(session.answers.item_id) == list(asked.item_id)
 
 
@@ -206,6 +208,7 @@ def test_only_answered_items_are_asked_and_a_model_without_any_has_the_prior(one
     assert (rest.reason == "no item is left that may be asked").all()
     empty = runs.models.loc[3]
     assert empty.n_items == 0
+    assert empty.reason == "no answers to items that may be asked: the prior"
     assert abs(empty.dim1_ability) < 1e-3
     assert abs(empty.dim1_ability_se - 1) < 1e-3
     assert not (runs.steps.model_id == empty.model_id).any()
@@ -246,7 +249,9 @@ def test_items_that_the_fit_does_not_know_are_left_out(one_dim):
     matrix = np.concatenate([new.to_dense()[:, order], np.ones((new.n_models, 2))], axis=1)
     ids = [*new.item_ids[order], "other-1", "other-2"]
     more = ij.ResponseMatrix.from_dense(matrix, item_ids=ids, model_ids=new.model_ids)
-    first, second = (ij.adapt(fit, each, max_items=10).steps for each in (new, more))
+    first = ij.adapt(fit, new, max_items=10).steps
+    with pytest.warns(ij.IrtjaxWarning, match="2 items of 302 not in the run"):
+        second = ij.adapt(fit, more, max_items=10).steps
     assert (first.item_id == second.item_id).all()
     assert (first.response == second.response).all()
 
@@ -302,15 +307,39 @@ def test_text_that_is_no_session_is_refused(one_dim, text):
 
 def test_a_session_of_another_fit_is_refused(one_dim, two_dims):
     session = ij.adaptive_test(one_dim[0])
-    saved = json.loads(session.to_json())
-    saved["answers"] = [{"item_id": "elsewhere", "response": 1}]
-    with pytest.raises(ij.InputError, match="item 'elsewhere' was not in the fit"):
-        AdaptiveSession.from_json(two_dims[0], json.dumps(saved))
+    with pytest.raises(ij.InputError, match="of another fit"):
+        AdaptiveSession.from_json(two_dims[0], session.to_json())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answers": {}},
+        {"rules": {}},
+        {"quota_by": []},
+        {"irtjax_adaptive_session": True},
+        {"answers": [{"item_id": "elsewhere", "response": 1}]},
+    ],
+)
+def test_a_damaged_session_is_refused(one_dim, change):
+    saved = json.loads(ij.adaptive_test(one_dim[0]).to_json()) | change
+    with pytest.raises(ij.InputError, match=r"adaptive session|was not in the fit"):
+        AdaptiveSession.from_json(one_dim[0], json.dumps(saved))
+
+
+def test_weights_count_as_so_many_answers(one_dim, two_dims):
+    for fit, new in (one_dim, two_dims):
+        rows = np.where(new.to_dense() < 0, np.nan, new.to_dense())[:2, :1].repeat(2, axis=0)
+        weight = np.array([[1.0], [9.0], [1.0], [9.0]])
+        data = ij.ResponseMatrix.from_dense(rows, weight=weight, item_ids=new.item_ids[:1])
+        found = ij.adapt(fit, data).models
+        ability = found[[name for name in found if name.endswith("_ability")]].to_numpy()
+        assert np.all(np.linalg.norm(ability[1::2], axis=1) > np.linalg.norm(ability[::2], axis=1))
 
 
 def test_responses_without_an_item_of_the_fit_are_refused(one_dim):
     other = ij.ResponseMatrix.from_dense(np.eye(3), item_ids=["p", "q", "r"])
-    with pytest.raises(ij.InputError, match="no item of the responses was in the fit"):
+    with pytest.raises(ij.InputError, match="none of 3 items of the responses is in the run"):
         ij.adapt(one_dim[0], other)
 
 

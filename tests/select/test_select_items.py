@@ -240,3 +240,30 @@ def test_what_cannot_be_is_refused_in_one_line(budget, settings, said):
         select_items(run(), budget, **settings)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("criterion", ["d-optimal", "a-optimal", "fisher"])
+def test_a_target_far_away_selects_real_items(criterion):
+    fit = ij.fit(ij.simulate(ij.ModelSpec("2pl"), n_models=30, n_items=100, seed=2).data)
+    found = ij.select_items(fit, 10, criterion=criterion, target="1000").items
+    assert found["item_id"].nunique() == 10
+    assert np.isfinite(found["dim1_se"]).all()
+    assert (found["dim1_reliability"].abs() < 1e-3).all()
+
+
+def test_the_shift_is_in_standard_deviations_of_a_linked_run():
+    data = ij.simulate(ij.ModelSpec("2pl"), n_models=60, n_items=150, seed=4).data
+    order = np.argsort(data.totals("models")[1])
+    matrix = data.to_dense().astype(float)
+    inner, outer = (
+        ij.fit(
+            ij.ResponseMatrix.from_dense(
+                matrix[rows], model_ids=data.model_ids[rows], item_ids=data.item_ids
+            )
+        )
+        for rows in (order[15:45], np.r_[order[:15], order[45:]])
+    )
+    linked = ij.link(inner, outer).fit
+    assert abs(float(linked.parameters.population_covariance[0, 0, 0]) - 1) > 0.2
+    first, second = (ij.select_items(fit, 20, target="future=1").items for fit in (inner, linked))
+    assert first["item_id"].tolist() == second["item_id"].tolist()
