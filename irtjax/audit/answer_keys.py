@@ -4,17 +4,22 @@ Under the hypothesis that option k is right, whether models take k follows the c
 item; which wrong options the others take is Dirichlet-multinomial. An item whose key is wrong has
 another right option, each as likely before, and its recorded key is a wrong one drawn by
 popularity.
+
+A wrong response without an answer says only that the model did not take the key: were option k
+right, of probability `1 - (1 - P) q`, q being how many of those that miss the item take the key.
 """
 
 import dataclasses
 from collections.abc import Iterator
 
+import jax.numpy as jnp
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
+from irtjax.audit.item_curves import CHOSEN, Curves
 from irtjax.audit.item_evidence import ItemEvidence, curves_of
-from irtjax.audit.item_mixture import ROWS, Counts, evidence_of
-from irtjax.data.answers import KEY, NO_CELL, Answers
+from irtjax.audit.item_mixture import ROWS, Counts, Evidence, evidence_of
+from irtjax.data.answers import KEY, NO_CELL, UNKNOWN, Answers
 
 __all__ = ["OptionEvidence", "option_evidence"]
 
@@ -56,10 +61,14 @@ def option_evidence(answers: Answers, evidence: ItemEvidence, items: np.ndarray)
         items: which to judge, ascending; each has a key.
     """
     options = _options(answers, items)
-    curve = _curve_likelihoods(answers, evidence, items, options)
     n_options = answers.n_options[items].astype(float)
     concentration = _concentration(options, n_options)
     wrong = _WrongOptions(options, n_options, concentration)
+    curve = _curve_likelihoods(answers, evidence, items, options)
+    has_gaps = (answers.code[:, items] == UNKNOWN).any(axis=0)
+    rows = np.flatnonzero(has_gaps[options.item] & (options.code != KEY))
+    if len(rows):
+        curve[rows] = _with_gaps(answers, evidence, items, options, rows, wrong.share_of_key())
     is_key = options.code == KEY
     # An unseen option stands for all of them.
     is_unseen = options.code == _UNSEEN
@@ -107,11 +116,65 @@ def _curve_likelihoods(
         chosen = np.flatnonzero(group == g)
         curves = curves_of(evidence.composite, g).without_wrong_key()
         counts = _option_counts(answers.code, owner[chosen], options.code[chosen])
-        each = evidence_of(counts, curves, evidence.mixture)
-        found[chosen] = np.logaddexp(
-            np.log1p(-falling) + each.regular, np.log(falling) + each.falling
-        )
+        found[chosen] = _either(evidence_of(counts, curves, evidence.mixture), falling)
     return found
+
+
+def _either(each: Evidence, falling: float) -> np.ndarray:
+    return np.logaddexp(np.log1p(-falling) + each.regular, np.log(falling) + each.falling)
+
+
+def _with_gaps(
+    answers: Answers,
+    evidence: ItemEvidence,
+    items: np.ndarray,
+    options: _Options,
+    rows: np.ndarray,
+    share: np.ndarray,
+) -> np.ndarray:
+    """`_curve_likelihoods` of other options than the key, where some wrong ones are not known.
+
+    Args:
+        answers: of all models and items.
+        evidence: abilities and shares of the curves.
+        items: that are judged.
+        options: of the items.
+        rows: which options are asked for.
+        share: options x `CHOSEN`, log-probability of the share of the key among wrong answers.
+    """
+    found = np.empty(len(rows))
+    owner = items[options.item[rows]]
+    group = evidence.composite.group[owner]
+    for g in np.unique(group).tolist():
+        chosen = np.flatnonzero(group == g)
+        curves = curves_of(evidence.composite, g).without_wrong_key()
+        each = []
+        for q in CHOSEN.tolist():
+            counts = _gap_counts(answers.code, owner[chosen], options.code[rows[chosen]])
+            likelihood = evidence_of(counts, _gap_curves(curves, q), evidence.mixture)
+            each.append(_either(likelihood, evidence.mixture.falling))
+        found[chosen] = logsumexp(np.stack(each, axis=1) + share[rows[chosen]], axis=1)
+    return found
+
+
+def _gap_curves(curves: Curves, chosen: float) -> Curves:
+    """The models, and below them the models again: not taking the key, and (unused) taking it."""
+    key = chosen * jnp.exp(curves.log_wrong)
+    return Curves(
+        jnp.concatenate([curves.log_right, jnp.log1p(-key)]),
+        jnp.concatenate([curves.log_wrong, jnp.log(key)]),
+    )
+
+
+def _gap_counts(code: np.ndarray, item: np.ndarray, option: np.ndarray) -> Iterator[Counts]:
+    for start in range(0, len(item), ROWS):
+        rows = slice(start, start + ROWS)
+        given = code[:, item[rows]].T
+        is_right = given == option[rows, None]
+        is_wrong = (given >= KEY) & ~is_right
+        right = np.concatenate([is_right, given == UNKNOWN], axis=1)
+        wrong = np.concatenate([is_wrong, np.zeros_like(is_wrong)], axis=1)
+        yield Counts(right.astype(np.float32), wrong.astype(np.float32))
 
 
 def _option_counts(code: np.ndarray, item: np.ndarray, option: np.ndarray) -> Iterator[Counts]:
@@ -158,6 +221,21 @@ class _WrongOptions:
         n_wrong = self.n_answers[item] - self.options.count
         drawn = np.log(self.concentration + at_key[item]) - np.log(self.total[item] + n_wrong)
         return self.beside_the_key() + drawn
+
+    def share_of_key(self) -> np.ndarray:
+        """Log-probability of each share `CHOSEN` of a wrong key, by the known wrong answers.
+
+        The share's distribution is `Beta(a + n_key + 1, (M - 1) a + n_other)`.
+        """
+        item, is_key = self.options.item, self.options.code == KEY
+        at_key = np.bincount(item, np.where(is_key, self.options.count, 0), len(self.total))[item]
+        other = self.n_answers[item] - self.options.count - at_key
+        rest = np.maximum(self.total[item] - self.concentration, self.concentration)
+        height = (self.concentration + at_key)[:, None] * np.log(CHOSEN)
+        height += (rest + other - 1)[:, None] * np.log1p(-CHOSEN)
+        # The values stand for stretches of unequal length.
+        height += np.log(np.gradient(CHOSEN))
+        return height - logsumexp(height, axis=1, keepdims=True)
 
 
 def _concentration(options: _Options, n_options: np.ndarray) -> float:

@@ -24,6 +24,11 @@ _SMALLEST_SPREAD = 1e-6
 # Items with fewer right (or wrong) responses are left out: two items that one model alone misses
 # correlate by 1, and pairs of such items are what chance has most of.
 _FEWEST = 4
+# Of fewer models, what their abilities' estimates take out of the residuals is not small beside
+# what is left, and some pair of a few hundred items always agrees in all.
+_FEWEST_MODELS = 20
+# Items that agree in all correlate by 1, give or take the rounding of float32: they are ties.
+_DECIMALS = 5
 # Few items are drawn more than once, until this many are: else nothing is rarer than one of them.
 _N_DRAWN, _MOST_SAMPLES = 10_000, 10
 
@@ -48,8 +53,8 @@ class Twins:
 def closest_items(fit: FitResult, group: np.ndarray, rng: np.random.Generator) -> Twins:
     """The highest Q3 of each item within its group, and the same for responses drawn by chance.
 
-    Residuals are freed of what is linear in the abilities. Items with fewer than four right or four
-    wrong responses have a Q3 of 0. A missing response counts as one that
+    Residuals are freed of what is linear in the abilities. Items with fewer than 20 responses, or
+    fewer than four right or four wrong ones, have a Q3 of 0. A missing response counts as one that
     was expected, in the data and in those drawn.
 
     Args:
@@ -101,13 +106,35 @@ def _standardised(
     response: np.ndarray, p: np.ndarray, is_seen: np.ndarray, basis: np.ndarray
 ) -> np.ndarray:
     """Residuals as rows of length 1, orthogonal to the basis; 0 where too little is left."""
-    right = np.sum(response, axis=1, where=is_seen)
-    has_both = np.minimum(right, np.sum(is_seen, axis=1) - right) >= _FEWEST
-    residual = np.where(is_seen & has_both[:, None], response - p, 0)
+    right, total = np.sum(response, axis=1, where=is_seen), np.sum(is_seen, axis=1)
+    is_judged = (np.minimum(right, total - right) >= _FEWEST) & (total >= _FEWEST_MODELS)
+    expected = _shared_by_equals(response, p, is_seen)
+    residual = np.where(is_seen & is_judged[:, None], response - expected, 0)
     residual -= (residual @ basis) @ basis.T
     length = np.linalg.norm(residual, axis=1, keepdims=True)
     shown = np.where(length > _SMALLEST_SPREAD, residual / np.maximum(length, _SMALLEST_SPREAD), 0)
     return shown.astype(np.float32)
+
+
+def _shared_by_equals(response: np.ndarray, p: np.ndarray, is_seen: np.ndarray) -> np.ndarray:
+    """Probabilities, the mean of them for items with the same responses.
+
+    A fit gives such items the same estimates, which makes their residuals equal: drawn items that
+    agree by chance must be as equal, or chance would never be seen to reach a Q3 of 1.
+    """
+    packed = np.packbits(np.concatenate([(response == 1) & is_seen, is_seen], axis=1), axis=1)
+    rows = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+    which, size = np.unique(rows, return_inverse=True, return_counts=True)[1:]
+    items = np.flatnonzero(size[which] > 1)
+    if not len(items):
+        return p
+    items = items[np.argsort(which[items], kind="stable")]
+    starts = np.flatnonzero(np.diff(which[items], prepend=-1))
+    total = np.add.reduceat(p[items], starts, axis=0)
+    count = np.diff(np.append(starts, len(items)))
+    shared = p.copy()
+    shared[items] = np.repeat(total / count[:, None], count, axis=0)
+    return shared
 
 
 def _dense(data: ResponseMatrix, items: np.ndarray) -> np.ndarray:
@@ -146,7 +173,7 @@ def _highest(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             note(k, by_row, l)
             if l > k:
                 note(l, by_column, k)
-    return best[:n], which[:n]
+    return np.round(best[:n], _DECIMALS), which[:n]
 
 
 @jax.jit

@@ -88,7 +88,9 @@ def _key_flags(
     item = np.flatnonzero(probability >= WRONG_KEY)
     item = item[np.argsort(-table["log_likelihood_ratio"].to_numpy()[item], kind="stable")]
     reasons = [_key_reason(j, table, evidence.composite, answers, keys.best) for j in item.tolist()]
-    return Flagged("wrong_key", item, probability[item], WRONG_KEY, reasons, rate[item])
+    # Items judged by answers and by responses have rates of their own, and one order.
+    down = np.maximum.accumulate(rate[item])
+    return Flagged("wrong_key", item, probability[item], WRONG_KEY, reasons, down)
 
 
 def _key_reason(

@@ -25,6 +25,8 @@ __all__ = ["bootstrap_rates"]
 _N_ITEMS = 12_288
 # Wrong options of items judged by responses only: what `item_mixture` takes for granted.
 _N_OPTIONS, _CONCENTRATION = 10, 0.3
+# Drawn items that the expected rate is worth: a handful of drawn ones says little.
+_EXPECTED_COUNT = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +48,9 @@ def bootstrap_rates(
 ) -> np.ndarray:
     """False discovery rate at each item's probability: the share of right keys at or above it.
 
-    Where no drawn item reaches a probability, or there are no samples, it is the mean of 1 - the
-    probability over the items at or above it.
+    The mean of 1 - the probability over the items at or above it, which is all there is where no
+    drawn item reaches a probability, counts as much as 10 drawn items. A lower probability never
+    has a lower rate.
 
     Args:
         evidence: of the real items.
@@ -72,21 +75,23 @@ def bootstrap_rates(
         same = np.concatenate(is_by_answers) == which
         chosen = by_answers == which
         if same.any() and chosen.any():
-            found = _rates(
+            rate[chosen] = _rates(
                 np.concatenate(probability)[same],
                 np.concatenate(is_wrong)[same],
                 keys.probability[chosen],
             )
-            rate[chosen] = np.where(np.isnan(found), rate[chosen], found)
     return rate
 
 
 def _rates(drawn: np.ndarray, is_wrong: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Share of right keys among drawn probabilities at or above each asked one; NaN without any."""
+    """Share of right keys among drawn probabilities at or above each asked one."""
     order = np.argsort(-drawn, kind="stable")
     n_right = np.concatenate([[0], np.cumsum(~is_wrong[order])])
     count = np.searchsorted(-drawn[order], -asked, side="right")
-    return np.where(count > 0, n_right[count] / np.maximum(count, 1), np.nan)
+    rate = (n_right[count] + _EXPECTED_COUNT * expected_false(asked)) / (count + _EXPECTED_COUNT)
+    falling = np.argsort(-asked, kind="stable")
+    rate[falling] = np.maximum.accumulate(rate[falling])
+    return rate
 
 
 def _sample(
@@ -105,6 +110,9 @@ def _sample(
     n_options = np.full(len(items), _N_OPTIONS, np.int32)
     if answers is not None:
         n_options = np.where(has_key, answers.n_options[items], n_options)
+        if answers.is_answered is not None:
+            is_gap = (code != NO_CELL) & ~answers.is_answered[:, items]
+            code = np.where(is_gap, UNKNOWN, code)
     concentration = np.where(has_key, keys.concentration, _CONCENTRATION)
     is_wrong = rng.random(len(items)) < np.where(has_key, keys.share[1], keys.share[0])
     drawn = np.full(code.shape, NO_CELL, np.int16)

@@ -35,20 +35,23 @@ class Answers:
         n_options: items, int32: options that an item has at least, the key included.
         has_key: items, bool: the others have no answers and are judged by responses only.
         options: items, of tuples: texts of the options by code.
+        is_answered: models x items, bool: False where all that is known is a response; None says
+            that it is so at `UNKNOWN` only.
     """
 
     code: np.ndarray
     n_options: np.ndarray
     has_key: np.ndarray
     options: list[tuple[str, ...]]
+    is_answered: np.ndarray | None = None
 
 
 def coded_answers(table: Any, data: ResponseMatrix) -> Answers:
     """Answers of a table in the order of the responses.
 
     A right response stands for the key's option, whatever the answer's text (a judge accepts 1/2
-    for 0.5); a wrong one whose answer is the key's text is of an unknown option. Answers without a
-    response count as they are.
+    for 0.5) or without one; a wrong one without an answer, or whose answer is the key's text, is
+    of an unknown option. Answers without a response count as they are.
 
     Args:
         table: columns `model_id`, `item_id`, `answer` (missing allowed), `key`.
@@ -72,12 +75,15 @@ def coded_answers(table: Any, data: ResponseMatrix) -> Answers:
     _refuse_repeated(table, model, item, data)
     option, options = _options(table, item, data)
     code = _codes(data, model, item, option)
+    is_answered = np.zeros(code.shape, bool)
+    is_answered[model, item] = option != UNKNOWN
     has_key = np.array([len(each) > 0 for each in options])
     seen = np.array([len(each) for each in options], np.int32)
     n_distinct = len({text for each in options for text in each})
     # One that nobody chose may always be there, unless all letters are known.
     least = n_distinct if n_distinct <= _MOST_OPTIONS else seen + 1
-    return Answers(code, np.maximum(np.maximum(seen, least), 2).astype(np.int32), has_key, options)
+    n_options = np.maximum(np.maximum(seen, least), 2).astype(np.int32)
+    return Answers(code, n_options, has_key, options, is_answered)
 
 
 def _checked_table(table: Any) -> pd.DataFrame:

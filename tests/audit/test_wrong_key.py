@@ -117,10 +117,26 @@ def test_items_without_a_key_are_judged_by_responses():
     np.testing.assert_allclose(mixed[column][:400], found.log_ratio)
 
 
+def test_gaps_in_the_answers_are_not_evidence_of_wrong_keys():
+    made, result = case()
+    whole, plain = wrong_keys(result, made.answers), wrong_keys(result)
+    for share in (0.9, 0.5, 0.1):
+        table = wrong_keys(result, made.answers.sample(frac=share, random_state=0))
+        chosen = table["probability"].to_numpy() >= 0.2
+        limit = max(np.sum(each["probability"] >= 0.2) for each in (whole, plain))
+        assert 5 < chosen.sum() <= 1.25 * limit
+        assert made.is_wrong_key[chosen].mean() > 0.35
+        area = auc(table["log_likelihood_ratio"].to_numpy(), made.is_wrong_key)
+        assert area > auc(plain["log_likelihood_ratio"].to_numpy(), made.is_wrong_key) - 0.02
+
+
 def test_helpers_of_the_bootstrap():
     drawn, is_wrong = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, False, True, False])
     found = _rates(drawn, is_wrong, np.array([0.95, 0.9, 0.5, 0.0]))
-    np.testing.assert_allclose(found, [np.nan, 0, 0.5, 0.5])
+    # 10 items of the expected rates .05, .075, .2167 and .4125 beside 0, 1, 2 and 4 drawn ones.
+    np.testing.assert_allclose(found, [0.05, 0.75 / 11, 3.1667 / 12, 6.125 / 14], atol=1e-4)
+    first_right = _rates(drawn, ~is_wrong, np.array([0.9, 0.8, 0.3, 0.1]))
+    assert (np.diff(first_right) >= 0).all()
     option = np.array([[0, 2, 1], [2, 0, 3]])
     like = np.array([[0, 0, UNKNOWN], [0, NO_CELL, 0]])
     code = _recoded(option, np.array([2, 0, 0]), like)
