@@ -18,7 +18,7 @@ from scipy.special import gammaln, logsumexp
 
 from irtjax.audit.item_curves import CHOSEN, Curves
 from irtjax.audit.item_evidence import ItemEvidence, curves_of
-from irtjax.audit.item_mixture import ROWS, Counts, Evidence, evidence_of
+from irtjax.audit.item_mixture import ROWS, Counts, either_right_kind, evidence_of
 from irtjax.data.answers import KEY, NO_CELL, UNKNOWN, Answers
 
 __all__ = ["OptionEvidence", "option_evidence"]
@@ -116,12 +116,8 @@ def _curve_likelihoods(
         chosen = np.flatnonzero(group == g)
         curves = curves_of(evidence.composite, g).without_wrong_key()
         counts = _option_counts(answers.code, owner[chosen], options.code[chosen])
-        found[chosen] = _either(evidence_of(counts, curves, evidence.mixture), falling)
+        found[chosen] = either_right_kind(evidence_of(counts, curves, evidence.mixture), falling)
     return found
-
-
-def _either(each: Evidence, falling: float) -> np.ndarray:
-    return np.logaddexp(np.log1p(-falling) + each.regular, np.log(falling) + each.falling)
 
 
 def _with_gaps(
@@ -152,7 +148,7 @@ def _with_gaps(
         for q in CHOSEN.tolist():
             counts = _gap_counts(answers.code, owner[chosen], options.code[rows[chosen]])
             likelihood = evidence_of(counts, _gap_curves(curves, q), evidence.mixture)
-            each.append(_either(likelihood, evidence.mixture.falling))
+            each.append(either_right_kind(likelihood, evidence.mixture.falling))
         found[chosen] = logsumexp(np.stack(each, axis=1) + share[rows[chosen]], axis=1)
     return found
 

@@ -17,7 +17,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.result import FitResult
 from irtjax.fit.tables import slope_and_intercept
 
-__all__ = ["Twins", "closest_items", "identical_items"]
+__all__ = ["Twins", "closest_items", "dense_rows", "identical_items"]
 
 _TILE = 1024  # items a side: one shape, one compilation, and 4 MB of correlations
 _SMALLEST_SPREAD = 1e-6
@@ -81,7 +81,7 @@ def _residuals(
     fit: FitResult, items: np.ndarray, rng: np.random.Generator, n_samples: int
 ) -> Iterator[np.ndarray]:
     """Standardised residuals of the responses, then of drawn ones, float32 items x models."""
-    response = _dense(fit.data, items)
+    response = dense_rows(fit.data, items)
     slope, intercept, _ = slope_and_intercept(fit)
     fitted = fit.parameters
     ability = np.asarray(fitted.ability, np.float64)
@@ -137,7 +137,7 @@ def _shared_by_equals(response: np.ndarray, p: np.ndarray, is_seen: np.ndarray) 
     return shared
 
 
-def _dense(data: ResponseMatrix, items: np.ndarray) -> np.ndarray:
+def dense_rows(data: ResponseMatrix, items: np.ndarray) -> np.ndarray:
     """Responses of some items, float64 items x models, -1 where missing."""
     if data.dense is not None:
         return data.dense[:, items].T.astype(np.float64)

@@ -14,6 +14,7 @@ from scipy.special import logsumexp, ndtr
 from irtjax.audit.dependence import Twins
 from irtjax.audit.item_curves import ASYMPTOTES
 from irtjax.audit.item_evidence import ItemEvidence
+from irtjax.audit.shared_cells import Copies
 from irtjax.audit.wrong_key import expected_false
 from irtjax.fit.tables import FEW_RESPONSES
 
@@ -217,39 +218,31 @@ def _regular(evidence: ItemEvidence) -> np.ndarray:
     return np.exp(kinds[:, 0] - logsumexp(kinds, axis=1))
 
 
-def identical_flags(
-    same: np.ndarray,
-    copies: np.ndarray,
-    alike: np.ndarray,
-    log_marginal: np.ndarray,
-    ids: np.ndarray,
-) -> Flagged:
+def identical_flags(found: Copies, ids: np.ndarray) -> Flagged:
     """`identical_responses`: columns that are equal although chance would not make them so.
 
     Args:
-        same: number of each item's column, the same for equal ones.
-        copies: how many items have it.
-        alike: how many items the same models answered.
-        log_marginal: log-probability of each item's responses, for any item that they answered.
+        found: items with the same responses.
         ids: of the items.
     """
-    expected = (alike - 1) * np.exp(log_marginal)
+    copies, expected = found.copies, (found.alike - 1) * np.exp(found.log_marginal)
     is_copied = copies > 1
     # Every item may find a copy by chance, flagged or not: that many false finds are expected.
     order = np.argsort(expected, kind="stable")
     false = np.cumsum(expected[order])
-    found = np.cumsum(is_copied[order])
+    n_copied = np.cumsum(is_copied[order])
     rate = np.empty(len(expected))
-    rate[order] = _least_so_far((false / np.maximum(found, 1))[::-1])[::-1]
+    rate[order] = _least_so_far((false / np.maximum(n_copied, 1))[::-1])[::-1]
     chosen = is_copied & (rate <= DISCOVERY_RATE)
-    partner = _partners(same, np.flatnonzero(chosen))
+    partner = _partners(found.same, np.flatnonzero(chosen))
     threshold = float(expected[chosen].max()) if chosen.any() else np.nan
     return _flagged(
         "identical_responses", chosen, expected, threshold,
         lambda j: f"the same responses as {ids[partner[j]]}"
         + (f" and {copies[j] - 2:,} more" if copies[j] > 2 else "")
+        + (", where both have one" if found.is_partial[j] else "")
         + f"; {expected[j]:.1g} such items expected by chance",
-        strength=-log_marginal, rate=rate,
+        strength=-found.log_marginal, rate=rate,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.special import expit
 
 from irtjax.audit.composite import Composite, benchmark_codes
-from irtjax.audit.dependence import closest_items, identical_items
+from irtjax.audit.dependence import closest_items
 from irtjax.audit.flag_names import FLAGS
 from irtjax.audit.flag_rules import (
     WRONG_KEY,
@@ -22,6 +22,7 @@ from irtjax.audit.flag_rules import (
 from irtjax.audit.item_evidence import ItemEvidence, item_evidence
 from irtjax.audit.key_bootstrap import bootstrap_rates
 from irtjax.audit.quality import highest_logits, item_quality
+from irtjax.audit.shared_cells import copied_items
 from irtjax.audit.wrong_key import judged_keys, wrong_key_table
 from irtjax.checks import check_whole
 from irtjax.data.answers import KEY, Answers, coded_answers
@@ -61,15 +62,12 @@ def flag_items(
     table, ids = fit.item_parameters(), fit.data.item_ids
     columns, draws = np.random.default_rng(seed).spawn(2)
     benchmark = benchmark_codes(fit.data) if fit.group is None else fit.groups()[0]
-    same, copies, alike = identical_items(fit.data)
-    log_share = np.log1p(-evidence.mixture.falling), np.log(evidence.mixture.falling)
-    marginal = np.logaddexp(
-        log_share[0] + evidence.items.regular, log_share[1] + evidence.items.falling
-    )
+    twins = closest_items(fit, benchmark, columns)
+    copies = copied_items(fit.data, evidence, twins, benchmark)
     found = [
         _key_flags(fit, evidence, coded, bootstrap, int(draws.integers(2**31))),
-        identical_flags(same, copies, alike, marginal, ids),
-        dependence_flags(closest_items(fit, benchmark, columns), ids),
+        identical_flags(copies, ids),
+        dependence_flags(twins, ids),
         *slope_flags(table, item_quality(fit), _at_top(fit, table), fit.spec.dims),
         *asymptote_flags(evidence, None if coded is None else coded.n_options * coded.has_key),
         *total_flags(table),

@@ -33,6 +33,7 @@ __all__ = [
     "Counts",
     "Evidence",
     "Mixture",
+    "either_right_kind",
     "evidence_of",
     "fitted_mixture",
     "mixture_weights",
@@ -91,6 +92,11 @@ class Evidence:
     falling: np.ndarray
     wrong_key: np.ndarray
     asymptotes: np.ndarray
+
+
+def either_right_kind(items: Evidence, falling: float) -> np.ndarray:
+    """Log-likelihood of items that are regular or, with this share, falling."""
+    return np.logaddexp(np.log1p(-falling) + items.regular, np.log(falling) + items.falling)
 
 
 def evidence_of(counts: Iterable[Counts], curves: Curves, mixture: Mixture) -> Evidence:

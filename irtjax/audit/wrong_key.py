@@ -13,7 +13,7 @@ import pandas as pd
 
 from irtjax.audit.answer_keys import OptionEvidence, option_evidence
 from irtjax.audit.item_evidence import ItemEvidence, item_evidence
-from irtjax.audit.item_mixture import Evidence, Mixture, shares_of_wrong_keys
+from irtjax.audit.item_mixture import Evidence, Mixture, either_right_kind, shares_of_wrong_keys
 from irtjax.data.answers import Answers, coded_answers
 from irtjax.fit.result import FitResult
 
@@ -86,10 +86,7 @@ def judged_keys(evidence: ItemEvidence, answers: Answers | None) -> WrongKeys:
 
 def response_log_ratio(items: Evidence, mixture: Mixture) -> np.ndarray:
     """Log-likelihood of a wrong key against a regular or falling item, by responses."""
-    right = np.logaddexp(
-        np.log1p(-mixture.falling) + items.regular, np.log(mixture.falling) + items.falling
-    )
-    return items.wrong_key - right
+    return items.wrong_key - either_right_kind(items, mixture.falling)
 
 
 def expected_false(probability: np.ndarray) -> np.ndarray:

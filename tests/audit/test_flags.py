@@ -11,6 +11,7 @@ from irtjax.audit.dependence import closest_items, identical_items
 from irtjax.audit.flag_names import FLAGS
 from irtjax.audit.flags import flag_items
 from irtjax.data.responses import ResponseMatrix
+from irtjax.data.simulate import simulate
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
 from tests.audit.keys import case
@@ -125,6 +126,22 @@ def test_only_items_of_a_group_are_compared():
     none = closest_items(result, np.minimum(alone, 1), np.random.default_rng(0))
     assert np.isnan(none.q3[0])
     assert none.partner[0] == -1
+
+
+def test_copies_are_found_in_the_cells_that_both_have():
+    response = planted().to_dense()
+    response[np.random.default_rng(2).random(response.shape) < 0.1] = -1
+    table = flag_items(quiet_fit(ResponseMatrix.from_dense(response)), bootstrap=0)
+    assert sorted(items_with(table, "identical_responses")) == list(COPIES)
+    reason = table.loc[table["flag"] == "identical_responses", "reason"].iloc[0]
+    assert "where both have one" in reason
+
+
+def test_few_models_do_not_make_items_dependent():
+    for n_models in (12, 20, 30):
+        data = simulate(ModelSpec("2pl"), n_models=n_models, n_items=600, seed=1).data
+        table = flag_items(quiet_fit(data), bootstrap=0)
+        assert len(items_with(table, "local_dependence")) <= 2
 
 
 def test_identical_columns_dense_and_sparse():
