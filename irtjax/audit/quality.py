@@ -137,7 +137,8 @@ def ranked_means(table: pd.DataFrame, by: pd.Series) -> pd.DataFrame:
 
     Returns:
         Sorted by `total_rank` (without difficulty's rank); columns are the values' name, `n_items`,
-        the six means, six `*_rank`, `total_rank`.
+        the six means, six `*_rank`, `total_rank`. A mean that is NaN (no difficulty: no slopes)
+        ranks last.
 
     Raises:
         InputError: no item has a value.
@@ -150,7 +151,7 @@ def ranked_means(table: pd.DataFrame, by: pd.Series) -> pd.DataFrame:
     means = grouped.mean()
     ranks = {
         f"{indicator.name}_rank": means[indicator.name]
-        .rank(ascending=not indicator.is_higher_better, method="min")
+        .rank(ascending=not indicator.is_higher_better, method="min", na_option="bottom")
         .astype(int)
         for indicator in INDICATORS
     }

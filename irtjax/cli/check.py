@@ -73,9 +73,7 @@ def check(
 
     declared = None if published is None else read_scores(published)
     parts = read_parts(responses, reader, holdout=None, test=None, seed=0, output=output)
-    has_benchmark = "benchmark" in parts.train.item_metadata
-    chosen = group or ("benchmark" if has_benchmark else None)
-    found = audit_data(parts.train, group=chosen, published=declared, tolerance=tolerance)
+    found = audit_data(parts.train, group=group or None, published=declared, tolerance=tolerance)
     folder.write(found.save)
     _show(found, folder.path, output)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from irtjax.audit.integrity.blocks import DEFAULT_GROUP
 from irtjax.audit.integrity.published import check_published
 from irtjax.checks import check_path, check_text
 from irtjax.data.answers import coded_answers
@@ -48,7 +49,6 @@ PARTS: tuple[Part, ...] = (
     PREDICTION,
     COURSE,
 )
-_DEFAULT_GROUP = "benchmark"
 
 # Called before each part with its title, how many are done, and how many there are.
 OnPart = Callable[[str, int, int], None]
@@ -125,19 +125,7 @@ def audit(
     'convergence'
     """
     request = _checked(Request(fit, group, by, answers, expected, published, quick, seed))
-    tables: dict[str, pd.DataFrame] = {}
-    sections, told = [], {}
-    for k, part in enumerate(PARTS):
-        if on_part is not None:
-            on_part(part.title, k, len(PARTS))
-        start = time.perf_counter()
-        section, found = _done(part, request)
-        assert not set(found) & set(tables), "two parts have a table of one name"
-        tables |= found
-        sections.append(section)
-        told[part.name] = {"seconds": time.perf_counter() - start, "tables": list(found)}
-        if not found:
-            told[part.name]["left_out"] = part.reason_against(request)
+    tables, sections, told = _run(request, on_part)
     report = {
         "versions": {"irtjax": importlib.metadata.version("irtjax")},
         "settings": {
@@ -161,8 +149,8 @@ def _checked(request: Request) -> Request:
         raise InputError(f"audit takes a FitResult, not {type(fit).__name__}")
     by = [request.by] if isinstance(request.by, str) else list(request.by)
     group, metadata = request.group, fit.data.item_metadata
-    if group is None and _DEFAULT_GROUP in metadata and metadata[_DEFAULT_GROUP].notna().all():
-        group = fit.group or _DEFAULT_GROUP
+    if group is None and DEFAULT_GROUP in metadata and metadata[DEFAULT_GROUP].notna().all():
+        group = fit.group or DEFAULT_GROUP
     for column in (group, *by, request.expected):
         if column is not None:
             fit.data.groups(check_text("a column", column))
@@ -174,13 +162,43 @@ def _checked(request: Request) -> Request:
     return dataclasses.replace(request, group=group, by=tuple(by), quick=bool(request.quick))
 
 
-def _done(part: Part, request: Request) -> tuple[Section, dict[str, pd.DataFrame]]:
-    """The section and the tables of a part; a part that cannot be done says why."""
-    reason = part.reason_against(request)
-    if reason:
-        return Section(part.name, part.title, [Words(reason)]), {}
-    tables = part.tables(request)
-    return Section(part.name, part.title, part.blocks(request, tables)), tables
+def _run(
+    request: Request, on_part: OnPart | None
+) -> tuple[dict[str, pd.DataFrame], list[Section], dict[str, Any]]:
+    """Tables and sections of all parts, and what the report says of each part."""
+    tables: dict[str, pd.DataFrame] = {}
+    own: dict[str, dict[str, pd.DataFrame]] = {}
+    told: dict[str, Any] = {}
+    for k, part in enumerate(PARTS):
+        if on_part is not None:
+            on_part(part.title, k, len(PARTS))
+        start = time.perf_counter()
+        reason = part.reason_against(request)
+        own[part.name] = {} if reason else part.tables(request)
+        assert not set(own[part.name]) & set(tables), "two parts have a table of one name"
+        tables |= own[part.name]
+        told[part.name] = {"seconds": time.perf_counter() - start}
+        if reason:
+            told[part.name]["left_out"] = reason
+    sections = []
+    for part in PARTS:
+        start = time.perf_counter()
+        if "left_out" not in told[part.name]:
+            own[part.name] |= part.closing(request, tables)
+        tables |= own[part.name]
+        sections.append(_section(part, request, own[part.name], told[part.name]))
+        told[part.name]["seconds"] += time.perf_counter() - start
+        told[part.name]["tables"] = list(own[part.name])
+    return tables, sections, told
+
+
+def _section(
+    part: Part, request: Request, tables: dict[str, pd.DataFrame], told: dict[str, Any]
+) -> Section:
+    """The section of a part; a part that cannot be done says why."""
+    if "left_out" in told:
+        return Section(part.name, part.title, [Words(told["left_out"])])
+    return Section(part.name, part.title, part.blocks(request, tables))
 
 
 def _title(request: Request) -> str:

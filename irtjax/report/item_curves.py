@@ -42,7 +42,9 @@ def chosen_items(fit: FitResult) -> list[str]:
     is_seen = (items["difficulty"].abs() <= _FARTHEST).to_numpy()
     is_seen = is_seen | (not is_seen.any())
     items = items[is_seen]
-    third = pd.qcut(items["difficulty"].rank(method="first"), min(3, len(items)), labels=False)
+    # Items without a slope have no difficulty: they rank last, and are still drawn.
+    rank = items["difficulty"].rank(method="first", na_option="bottom")
+    third = pd.qcut(rank, min(3, len(items)), labels=False)
     places, steepness = np.flatnonzero(is_seen), items["discrimination"].to_numpy(np.float64)
     found = list(items.groupby(third)["discrimination"].idxmax())
     found.append(places[np.argmin(np.abs(steepness))])

@@ -87,7 +87,7 @@ def _cells(view: TableView) -> list[list[tuple[str, str, str]]]:
             numbers = values.astype(float).to_numpy()
             columns.append([(shown_number(v), _sort_key(v), "n") for v in numbers.tolist()])
         else:
-            style = "t" if name in view.long_text else ""
+            style = "t" if name in view.long_text else "i" if str(name).endswith("_id") else ""
             texts = [_text(v) for v in values.tolist()]
             is_verdict = name in view.verdicts
             columns.append([(text, "", text if is_verdict else style) for text in texts])

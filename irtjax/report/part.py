@@ -50,6 +50,10 @@ def _nothing_against(request: Request) -> str:
     return ""
 
 
+def _nothing_to_close(request: Request, tables: Tables) -> dict[str, pd.DataFrame]:
+    return {}
+
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """One part of an audit.
@@ -61,6 +65,7 @@ class Part:
         blocks: its section, made of nothing but these tables (and ids, names and settings of the
             request), so that every number on the page is in a file.
         reason_against: why it cannot be done here, in a sentence; empty where it can.
+        closing: its tables that sum up those of all parts, made once these are there.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Part:
     tables: Callable[[Request], dict[str, pd.DataFrame]]
     blocks: Callable[[Request, Tables], list[Block]]
     reason_against: Callable[[Request], str] = _nothing_against
+    closing: Callable[[Request, Tables], dict[str, pd.DataFrame]] = _nothing_to_close
 
 
 def drawn(figure: Figure, name: str, description: str, *csv: str) -> Picture:

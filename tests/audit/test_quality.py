@@ -83,3 +83,11 @@ def test_a_column_without_values_is_refused():
                        guessing=np.zeros(2), feasibility=np.ones(2))  # fmt: skip
     with pytest.raises(InputError, match="no item has a value in the column 'kind'"):
         ranked_means(table, pd.Series(["", ""], name="kind"))
+
+
+def test_a_mean_that_does_not_exist_ranks_last():
+    difficulty = np.array([np.nan, 1.0, 0.0, np.nan])
+    table = quality_at(0.0, difficulty=difficulty, discrimination=np.ones(4),
+                       guessing=np.zeros(4), feasibility=np.ones(4))  # fmt: skip
+    ranked = ranked_means(table, pd.Series(["a", "b", "c", "d"], name="set")).set_index("set")
+    assert ranked.difficulty_rank.to_dict() == {"a": 3, "b": 1, "c": 2, "d": 3}

@@ -1,5 +1,6 @@
 """The audit: its tables, its page, and that every number of the page is in a table."""
 
+import dataclasses
 import html
 import json
 import re
@@ -11,13 +12,18 @@ import pytest
 from irtjax.audit.benchmark_dims import dims_by_value, expected_dims
 from irtjax.audit.flags import flag_items
 from irtjax.audit.integrity.check import audit_data
+from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.model.spec import ModelSpec
 from irtjax.report.audit_page import PARTS, Audit, audit
 from irtjax.report.blocks import Section, TableView, Words
+from irtjax.report.item_curves import chosen_items
 from irtjax.report.page import render_page, shown_number
 from irtjax.report.part import Request
 from irtjax.report.parts.flags import FLAGS
 from irtjax.report.style import MINUS
+from irtjax.report.trust import trust_checks
+from tests.fit.fitting import quiet_fit
 from tests.report.conftest import HOSTILE
 
 
@@ -61,6 +67,65 @@ def test_the_parts_are_those_of_the_audit_functions(hostile_audit, hostile_fit):
     assert counts.sum() == len(flags)
     assert set(tables["dim_refits"]["kind"]) == {"seeds", "items", "models"}
     assert "dim_comparison" not in tables  # it was to be quick
+
+
+@pytest.mark.parametrize("y", ["coin", "ones"])
+def test_responses_that_say_nothing_are_audited_all_the_same(y):
+    draws = np.random.default_rng(0).integers(0, 2, (10, 50)).astype(np.int8)
+    dense = draws if y == "coin" else np.ones_like(draws)
+    metadata = pd.DataFrame({"benchmark": ["A", "B"] * 25})
+    made = quiet_fit(ResponseMatrix.from_dense(dense, item_metadata=metadata), ModelSpec())
+    found = audit(made, quick=True)
+    assert "no such ability" in " ".join(found.tables["trust"]["finding"])
+    assert 1 <= len(chosen_items(made)) <= 5
+
+
+def test_accused_blocks_copies_dims_and_bare_items_are_not_trusted(plain_fit, plain_audit):
+    def verdicts(tables):
+        return trust_checks(plain_fit, tables).set_index("check")["verdict"]
+
+    tables = dict(plain_audit.tables)
+    assert plain_audit.tables["trust"].equals(trust_checks(plain_fit, tables))
+    assert verdicts(tables)[["data", "copies of models", "responses an item"]].eq("good").all()
+    assert "number of dims" not in verdicts(tables)  # it was to be quick
+    n_blocks = int(tables["data_summary"]["n_blocks"][0])
+    accused = pd.DataFrame({"kind": ["copied"] * 2})
+    counts = {"n_accusations": 2, "effective_models": 15.0}
+    tables |= {"accusations": accused, "data_summary": tables["data_summary"].assign(**counts)}
+    chosen = pd.DataFrame({"dims": [1, 2], "is_chosen": [False, True]})
+    found = trust_checks(plain_fit, tables | {"dim_comparison": chosen}).set_index("check")
+    assert found["verdict"]["data"] == "bad"
+    assert f"2 accusations in {n_blocks} blocks (2 copied)" in found["finding"]["data"]
+    assert found["verdict"]["copies of models"] == "look"
+    assert found["verdict"]["number of dims"] == "look"
+    many = tables["data_summary"].assign(n_blocks=10_000)
+    assert verdicts(tables | {"data_summary": many})["data"] == "look"
+
+
+def test_items_of_few_responses_are_not_trusted(plain_fit):
+    dense = plain_fit.data.to_dense().copy()
+    dense[5:, :20] = -1
+    metadata = plain_fit.data.item_metadata
+    bare = quiet_fit(ResponseMatrix.from_dense(dense, item_metadata=metadata), ModelSpec())
+    row = trust_checks(bare, {}).set_index("check").loc["responses an item"]
+    assert row.tolist() == ["look", "10.0% of the items have 5 responses or fewer"]
+
+
+def test_benchmarks_that_some_items_lack_are_counted(plain_fit):
+    metadata = plain_fit.data.item_metadata.copy()
+    metadata["benchmark"] = metadata["benchmark"].astype(object)
+    metadata.loc[metadata.index[:7], "benchmark"] = None
+    bare = dataclasses.replace(plain_fit, data=plain_fit.data.replace(item_metadata=metadata))
+    found = audit(bare, quick=True)
+    assert found.report["parts"]["benchmarks"]["left_out"].startswith("7 items have no benchmark")
+    assert set(found.tables["blocks"]["benchmark"]) == {"all"}
+
+
+def test_reasons_stand_beside_the_ids(hostile_audit):
+    flags = re.search(r"Items to look at</h3>(.*?)</table>", hostile_audit.html, re.S)
+    headings = re.findall(r"<th[^>]*>(.*?)</th>", flags.group(1), re.S)
+    assert [re.sub(r"<[^>]*>", "", each).strip() for each in headings[:2]] == ["item id", "reason"]
+    assert '<td class="i">' in flags.group(1)
 
 
 @pytest.mark.slow
@@ -128,12 +193,10 @@ def test_the_page_needs_no_network(hostile_audit):
 
 
 def test_a_part_that_cannot_be_done_says_why(plain_fit):
-    import dataclasses
-
     bare = plain_fit.data.replace(item_metadata=pd.DataFrame(index=range(200)))
     report = plain_fit.report | {"trace": {}}
-    fit = dataclasses.replace(plain_fit, data=bare, heldout=None, report=report)
-    found = audit(fit, quick=True)
+    made = dataclasses.replace(plain_fit, data=bare, heldout=None, report=report)
+    found = audit(made, quick=True)
     assert "benchmark_loadings" not in found.tables
     assert "no column that says their benchmark" in found.html
     assert found.report["parts"]["course"]["left_out"] == "The fit's report has no trace."

@@ -142,13 +142,28 @@ def out_of_order(
 
 
 def copied(
-    data: ResponseMatrix, copies: Sequence[Copy], similarity: Similarity, n_pairs: int
+    data: ResponseMatrix,
+    copies: Sequence[Copy],
+    similarity: Similarity,
+    n_pairs: int,
+    *,
+    is_one: bool,
 ) -> list[Row]:
-    """Copied blocks, each named with the block most like it, and models that are there twice."""
+    """Copied blocks, each named with the block most like it, and models that are there twice.
+
+    Args:
+        data: the responses.
+        copies: of all benchmarks.
+        similarity: of the models, over all benchmarks.
+        n_pairs: pairs of blocks that were compared.
+        is_one: whether all items are one benchmark: who copied that copied all there is.
+    """
     by_pair: dict[tuple[int, int], list[Copy]] = {}
     for copy in copies:
         by_pair.setdefault((copy.first, copy.second), []).append(copy)
-    duplicates = {pair for pair, found in by_pair.items() if is_duplicate(found, similarity)}
+    duplicates = {
+        pair for pair, found in by_pair.items() if is_one or is_duplicate(found, similarity)
+    }
     blocks: dict[tuple[int, str], tuple[Copy, int]] = {}
     models: dict[int, int] = {}
     for pair, found in by_pair.items():
@@ -167,7 +182,7 @@ def copied(
     rows = [_copy_row(data, model, *found, n_pairs) for (model, _), found in blocks.items()]
     for model, partner in sorted(models.items()):
         found = by_pair[min(model, partner), max(model, partner)]
-        rows.append(_duplicate_row(data, model, partner, found, similarity, n_pairs))
+        rows.append(_duplicate_row(data, model, partner, found, similarity, n_pairs, is_one))
     return rows
 
 
@@ -223,12 +238,13 @@ def _duplicate_row(
     copies: Sequence[Copy],
     similarity: Similarity,
     n_pairs: int,
+    is_one: bool,
 ) -> Row:
     seen, expected = similarity.seen[model, partner], similarity.expected[model, partner]
     log_p = sum(copy.log_p for copy in copies)
     said = (
         f"the same model as {data.model_ids[partner]}: {seen:,.0f} responses differ where "
-        f"{expected:,.0f} are expected, also outside the likest benchmark"
+        f"{expected:,.0f} are expected" + ("" if is_one else ", also outside the likest benchmark")
     )
     return {
         "kind": "duplicated_model",

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from irtjax.data.responses import ResponseMatrix
 
-__all__ = ["Benchmark", "Columns", "benchmarks_of", "without_trend"]
+__all__ = ["DEFAULT_GROUP", "Benchmark", "Columns", "benchmarks_of", "without_trend"]
 
+DEFAULT_GROUP = "benchmark"  # the column that names the benchmarks where none is chosen
 _CHUNK_CELLS = 1 << 21  # 16 MiB as float64: larger arrays are mapped anew each time
 _FEWEST_COLUMNS = 512
 # Neighbours on either side whose mean is taken for the trend. Items stand by subject and by

@@ -12,7 +12,7 @@ from irtjax.audit.integrity.accusations import (
     moved_rows,
     out_of_order,
 )
-from irtjax.audit.integrity.blocks import Benchmark, Columns, benchmarks_of
+from irtjax.audit.integrity.blocks import DEFAULT_GROUP, Benchmark, Columns, benchmarks_of
 from irtjax.audit.integrity.copies import Similarity
 from irtjax.audit.integrity.evidence import Evidence, gather_evidence
 from irtjax.audit.integrity.fillings import filled_rows
@@ -110,7 +110,7 @@ class _Counts:
 def audit_data(
     data: ResponseMatrix,
     *,
-    group: str | None = "benchmark",
+    group: str | None = None,
     published: pd.DataFrame | None = None,
     tolerance: float = TOLERANCE,
 ) -> DataAudit:
@@ -125,7 +125,8 @@ def audit_data(
 
     Args:
         data: the responses.
-        group: column of item metadata that names the benchmark; None takes all items as one.
+        group: column of item metadata that names the benchmark; `benchmark` without, where there is
+            such a column, and all items as one where there is none.
         published: declared averages, columns `model_id`, `benchmark`, `score` (shares, or
             percentages where any exceeds 1).
         tolerance: how far a published score may be off, as a share, without being accused.
@@ -145,6 +146,8 @@ def audit_data(
     check_matrix(data, "audit_data")
     _check_models(data)
     declared = None if published is None else check_published(published)
+    if group is None and DEFAULT_GROUP in data.item_metadata:
+        group = DEFAULT_GROUP
     benchmarks, columns = benchmarks_of(data, group), Columns(data)
     counts = _counts(columns, benchmarks)
     similarity = Similarity(data.n_models)
@@ -164,7 +167,7 @@ def audit_data(
     for each in in_place:
         rows += out_of_order(data, each, [shift.model for shift in moved], counts.n_blocks)
     copies = [copy for each in evidence for copy in each.copies]
-    rows += copied(data, copies, similarity, counts.n_pairs)
+    rows += copied(data, copies, similarity, counts.n_pairs, is_one=len(benchmarks) == 1)
     rows += filled_rows(data, columns, benchmarks, counts.n_cells, counts.total)
     table, absent = None, list[str]()
     if declared is not None:

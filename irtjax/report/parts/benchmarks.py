@@ -3,6 +3,7 @@
 import pandas as pd
 
 from irtjax.audit.benchmark_dims import dims_by_value, expected_dims, mixed_signals
+from irtjax.audit.integrity.blocks import DEFAULT_GROUP
 from irtjax.audit.quality import INDICATORS, item_quality, ranked_means
 from irtjax.report.blocks import Block, TableView, Words
 from irtjax.report.heatmap import draw_loadings, mean_loadings
@@ -119,7 +120,14 @@ def _expectations(request: Request, tables: Tables) -> list[Block]:
 
 
 def _reason_against(request: Request) -> str:
-    return "" if request.columns else "The items have no column that says their benchmark."
+    if request.columns:
+        return ""
+    metadata = request.fit.data.item_metadata
+    if DEFAULT_GROUP not in metadata:
+        return "The items have no column that says their benchmark."
+    n = int(metadata[DEFAULT_GROUP].isna().sum())
+    have = "item has" if n == 1 else "items have"
+    return f"{n:,} {have} no benchmark; give each one, or name another column of the items."
 
 
 BENCHMARKS = Part("benchmarks", "What benchmarks measure", _tables, _blocks, _reason_against)

@@ -41,6 +41,7 @@ def _text_of_items(request: Request) -> pd.Series | None:
 def _blocks(request: Request, tables: Tables) -> list[Block]:
     flags, counts = tables["flags"], tables["flag_counts"]
     shown = flags.groupby("flag", sort=False).head(_MOST_OF_A_FLAG).head(_MOST_ROWS)
+    shown = shown[list(dict.fromkeys(["item_id", "reason", *shown.columns]))]
     return [
         Words(
             "The most pressing first: number, threshold and reason of each flag. A false discovery "

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from irtjax.audit.integrity.blocks import DEFAULT_GROUP
 from irtjax.audit.integrity.check import audit_data
 from irtjax.checks import counted
 from irtjax.report.blocks import Block, TableView, Words
@@ -11,11 +12,26 @@ __all__ = ["INTEGRITY"]
 
 _FEWEST_MODELS = 3
 _MOST_ROWS = 200
-_COLUMNS = ["kind", "model_id", "benchmark", "partner_id", "lag", "n_responses", "z", "p_adjusted"]
+_COLUMNS = [
+    "model_id",
+    "explanation",
+    "kind",
+    "benchmark",
+    "partner_id",
+    "lag",
+    "n_responses",
+    "z",
+    "p_adjusted",
+]
 
 
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
-    found = audit_data(request.fit.data, group=request.group, published=request.published)
+    data = request.fit.data
+    if request.group is None:
+        # A column that some items lack would be refused: all items are one then.
+        metadata = data.item_metadata.drop(columns=DEFAULT_GROUP, errors="ignore")
+        data = data.replace(item_metadata=metadata)
+    found = audit_data(data, group=request.group, published=request.published)
     summary = {
         "n_models": len(found.models),
         "effective_models": found.effective_models,
@@ -50,7 +66,7 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
         ),
     ]
     if len(accusations):
-        shown = accusations[[*_COLUMNS, "explanation"]].head(_MOST_ROWS)
+        shown = accusations[_COLUMNS].head(_MOST_ROWS)
         blocks.append(
             TableView(
                 shown,

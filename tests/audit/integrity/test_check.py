@@ -206,11 +206,18 @@ def test_models_in_another_order_give_the_same_evidence():
 
 def test_one_benchmark_without_metadata():
     data = ResponseMatrix.from_dense(clean(0).dense)
-    with pytest.raises(InputError, match="benchmark"):
-        audit_data(data)
-    audit = audit_data(data, group=None)
+    audit = audit_data(data)
     assert audit.blocks["benchmark"].unique().tolist() == ["all"]
     assert audit.accusations.empty
+
+
+def test_a_copy_of_the_only_block_is_a_copy_of_the_model():
+    dense = clean(0).dense.copy()
+    dense[3] = dense[4]
+    found = audit_data(ResponseMatrix.from_dense(dense)).accusations
+    assert of_kind(found, "duplicated_model") == [("model-3", ""), ("model-4", "")]
+    assert len(found) == 2
+    assert "likest benchmark" not in found["explanation"][0]
 
 
 @pytest.mark.parametrize(

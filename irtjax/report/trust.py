@@ -1,0 +1,166 @@
+"""Whether to trust a fit: what itself and all parts of its audit say, a line each."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from irtjax.checks import counted
+from irtjax.fit.result import FitResult
+from irtjax.fit.tables import FEW_RESPONSES
+from irtjax.report.part import Tables
+
+__all__ = ["trust_checks"]
+
+_BASELINES = {
+    "model_mean": "the models' means",
+    "model_benchmark_mean": "means of model x benchmark",
+    "1pl": "the 1PL",
+}
+_WELL_CALIBRATED, _BADLY_CALIBRATED = 0.02, 0.05
+_FEW_MODELS = 20
+_WIDE = 2.0  # times the plain standard error
+_MANY_WEAK = 0.25
+_MANY_ACCUSED = 0.01  # accusations a block; below, the others are hardly touched
+_MOST_COUNT = 0.8
+_SOME_BARE, _MOSTLY_BARE = 0.05, 0.5
+_GOOD, _LOOK, _BAD = "good", "look", "bad"
+
+Check = tuple[str, str, str]
+
+
+def trust_checks(fit: FitResult, tables: Tables) -> pd.DataFrame:
+    """Reasons to believe the fit or not: `check`, `verdict` (good, look, bad), `finding`.
+
+    Args:
+        fit: the fit.
+        tables: of all parts of its audit; what a part that was left out would say is not said.
+    """
+    found = [
+        _convergence(fit),
+        *_data(tables),
+        *_heldout(fit),
+        *_dims(fit),
+        *_number_of_dims(fit, tables),
+        _models(fit),
+        *_copies(tables),
+        *_clustering(fit),
+        *_items(fit),
+        _responses(fit),
+    ]
+    return pd.DataFrame(found, columns=["check", "verdict", "finding"])
+
+
+def _convergence(fit: FitResult) -> Check:
+    verdict = {"converged": _GOOD, "diverged": _BAD}.get(fit.status, _LOOK)
+    return "convergence", verdict, f"{fit.status}: {fit.report.get('reason', '')}"
+
+
+def _heldout(fit: FitResult) -> list[Check]:
+    heldout: dict[str, Any] | None = fit.report.get("heldout")
+    if heldout is None:
+        said = "no responses were kept out; fit with --holdout 0.1 to know how well it predicts"
+        return [("prediction", _LOOK, said)]
+    mine = heldout["model"]
+    losses = {name: heldout["baselines"][name]["log_loss"] for name in heldout["baselines"]}
+    better = [name for name, loss in losses.items() if loss <= mine["log_loss"]]
+    if better:
+        said = f"log-loss {mine['log_loss']:.4f}; predicted better by " + ", ".join(
+            f"{_BASELINES.get(name, name)} ({losses[name]:.4f})" for name in better
+        )
+    else:
+        closest = min(losses, key=lambda name: losses[name])
+        said = (
+            f"log-loss {mine['log_loss']:.4f} on {heldout['n']:,} held-out responses, better than "
+            f"all baselines ({_BASELINES.get(closest, closest)}: {losses[closest]:.4f})"
+        )
+    error = mine["calibration_error"]
+    sense = _GOOD if error <= _WELL_CALIBRATED else _BAD if error > _BADLY_CALIBRATED else _LOOK
+    return [
+        ("prediction", _BAD if better else _GOOD, said),
+        ("calibration", sense, f"predicted probabilities are off by {error:.3f} on average"),
+    ]
+
+
+def _dims(fit: FitResult) -> list[Check]:
+    found: list[Check] = []
+    for dim in fit.report.get("dimensions", []):
+        share = dim["explained_variance"]
+        said = f"explains {share:.1%} of the items' variance"
+        if "no_signal" in dim["flags"]:
+            said += ": the data show no such ability"
+        if "one_model" in dim["flags"]:
+            said += f"; {dim['top_model']} alone holds {dim['top_model_share']:.0%} of its spread"
+        found.append((dim["name"], _BAD if dim["flags"] else _GOOD, said))
+    return found
+
+
+def _models(fit: FitResult) -> Check:
+    n = fit.data.n_models
+    if n >= _FEW_MODELS:
+        return "models", _GOOD, counted(n, "model")
+    said = f"{counted(n, 'model')}: slopes and abilities rest on few; look at the intervals"
+    return "models", _LOOK, said
+
+
+def _clustering(fit: FitResult) -> list[Check]:
+    fitted = fit.parameters
+    plain = np.sqrt(np.diagonal(np.asarray(fitted.ability_covariance), axis1=1, axis2=2))
+    ratio = np.asarray(fitted.ability_se_clustered) / np.where(plain > 0, plain, np.nan)
+    if not np.isfinite(ratio).any():
+        return []
+    middle = float(np.nanmedian(ratio))
+    said = f"standard errors clustered by benchmark are {middle:.1f} times the plain ones"
+    if middle > _WIDE:
+        said += ": benchmarks rank the models differently; believe the clustered ones"
+    return [("agreement of benchmarks", _LOOK if middle > _WIDE else _GOOD, said)]
+
+
+def _items(fit: FitResult) -> list[Check]:
+    flags = fit.item_parameters()["flags"].str.split(";")
+    weak = float(flags.map(lambda each: "weak_slope" in each).mean())
+    falling = float(flags.map(lambda each: "negative_slope" in each).mean())
+    said = f"{weak:.1%} of the items say little about ability, {falling:.1%} fall with it"
+    return [("items", _LOOK if weak + falling > _MANY_WEAK else _GOOD, said)]
+
+
+def _data(tables: Tables) -> list[Check]:
+    if "data_summary" not in tables:
+        return []
+    summary, kinds = tables["data_summary"].iloc[0], tables["accusations"]["kind"].value_counts()
+    n, n_blocks = int(summary["n_accusations"]), int(summary["n_blocks"])
+    if n == 0:
+        return [("data", _GOOD, f"none of {counted(n_blocks, 'block')} is accused of anything")]
+    named = ", ".join(f"{count:,} {str(kind).replace('_', ' ')}" for kind, count in kinds.items())
+    said = f"{counted(n, 'accusation')} in {counted(n_blocks, 'block')} ({named}): look at them"
+    return [("data", _BAD if n >= _MANY_ACCUSED * n_blocks else _LOOK, said + " first")]
+
+
+def _number_of_dims(fit: FitResult, tables: Tables) -> list[Check]:
+    """Empty where numbers of dims were not compared, or none could be chosen."""
+    if "dim_comparison" not in tables:
+        return []
+    compared = tables["dim_comparison"]
+    chosen = compared.loc[compared["is_chosen"], "dims"]
+    if chosen.empty:
+        return []
+    n = int(chosen.iloc[0])
+    said = f"cross-validation chooses {counted(n, 'dim')}; the fit has {fit.spec.dims}"
+    return [("number of dims", _GOOD if n == fit.spec.dims else _LOOK, said)]
+
+
+def _copies(tables: Tables) -> list[Check]:
+    if "data_summary" not in tables:
+        return []
+    summary = tables["data_summary"].iloc[0]
+    n, effective = int(summary["n_models"]), float(summary["effective_models"])
+    said = f"{effective:,.1f} of {counted(n, 'model')} count, if copies of one count as one"
+    is_few = effective < _MOST_COUNT * n
+    return [("copies of models", _LOOK if is_few else _GOOD, said)]
+
+
+def _responses(fit: FitResult) -> Check:
+    share = float((fit.item_parameters()["n_responses"] <= FEW_RESPONSES).mean())
+    verdict = _BAD if share > _MOSTLY_BARE else _LOOK if share > _SOME_BARE else _GOOD
+    said = f"{share:.1%} of the items have {FEW_RESPONSES} responses or fewer"
+    return "responses an item", verdict, said
