@@ -23,6 +23,7 @@ from irtjax.select.api import select_items
 __all__ = ["FEWEST_MODELS", "filter_items", "validate_filters"]
 
 _N_BINS = 10
+_MOST_GREEDY = 1_000
 FEWEST_MODELS = 8
 
 
@@ -101,10 +102,10 @@ def validate_filters(
 
     Returns:
         A row for each dim, share and method (`filter`, `filter by COLUMN`, `selection`, which is
-        `irtjax.select_items` for the dim, and `random`): `dim`, `removed`, `method`, `n_items`, and
-        Pearson's and Spearman's correlation of the short average with the full average
-        (`r_full`, `rho_full`) and with the ability (`r_ability`, `rho_ability`), means over halves,
-        each with its standard error over them (`_se`).
+        `irtjax.select_items` for the dim, by `fisher` beyond 1,000 items, and `random`): `dim`,
+        `removed`, `method`, `n_items`, and Pearson's and Spearman's correlation of the short
+        average with the full average (`r_full`, `rho_full`) and with the ability (`r_ability`,
+        `rho_ability`), means over halves, each with its standard error over them (`_se`).
 
     Raises:
         InputError: fewer than 8 models with responses, shares or dims out of bounds.
@@ -152,7 +153,9 @@ def _choices(
         within = filter_items(learnt, removed, dim=dim, by=by)["is_kept"].to_numpy()
         found[f"filter by {by}"] = within
     count = int(kept.sum())
-    chosen = select_items(learnt, count, dim=dim)
+    # Greedily one after the other takes minutes for many thousand items, and hardly matters there.
+    criterion = "d-optimal" if count <= _MOST_GREEDY else "fisher"
+    chosen = select_items(learnt, count, dim=dim, criterion=criterion)
     found["selection"] = np.isin(learnt.data.item_ids, list(chosen.item_ids))
     drawn = np.zeros(len(kept), bool)
     drawn[rng.choice(len(kept), count, replace=False)] = True
