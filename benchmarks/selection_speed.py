@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+import irtjax as ij
 from benchmarks.large_problems import selection_items
 from benchmarks.measure import Timing, peak_mebibytes, timed
 from irtjax.model.curves import ItemCurves, item_curves
@@ -26,7 +27,7 @@ def run(n_runs: int = 7) -> dict[str, float]:
     """Information of all items at 100 abilities, and D-optimal sets of 1,000 items at two dims.
 
     `milliseconds` are CPU milliseconds; `*_one` for one target, `*_models` for a distribution of 16
-    points.
+    points. `adapt_seconds`: adaptive tests of 100 models, 100 items each out of all.
     """
     rng = np.random.default_rng(0)
     one, bank = _curves(selection_items()), _bank(rng)
@@ -50,7 +51,7 @@ def run(n_runs: int = 7) -> dict[str, float]:
                 ),
                 3,
             )
-    return found
+    return found | {"adapt_seconds": _adapt_seconds(n_items)}
 
 
 def measured_picks(items: Mapping[str, np.ndarray], n_picks: int) -> dict[str, Any]:
@@ -101,6 +102,17 @@ def _bank(rng: np.random.Generator) -> Bank:
     curves = item_curves(slope, intercept, items["guessing"], items["feasibility"])
     ids = np.char.zfill(np.arange(n_items).astype(str), 5)
     return Bank(curves, ids, np.arange(n_items), np.eye(DIMS))
+
+
+def _adapt_seconds(n_items: int) -> float:
+    """Adaptive tests of as many models as the fit had, and as many items of each."""
+    made = ij.simulate(ij.ModelSpec("2pl"), n_models=2 * N_ABILITIES, n_items=n_items, seed=1).data
+    learnt, new = (
+        ij.ResponseMatrix.from_dense(rows, item_ids=made.item_ids)
+        for rows in np.split(made.to_dense(), [N_ABILITIES])
+    )
+    fit = ij.fit(learnt)
+    return _warm(lambda: ij.adapt(fit, new, max_items=N_ABILITIES).models["n_items"].to_numpy(), 3)
 
 
 def _warm(function: Any, n_runs: int) -> float:

@@ -103,8 +103,10 @@ def compare_models(
     columns = _columns(fit, by)
     item = np.flatnonzero(is_common)
     pair = _Pair(fit, (rows[0], rows[1]), item, responses[:, item].astype(np.float64))
-    gained, lost = (_changed(pair, sign) for sign in (1, -1))
-    return Comparison(_by_dim(pair, top_share), _by_value(pair, columns), gained, lost)
+    expected, items = pair.predicted(), fit.item_parameters()
+    gained, lost = (_changed(pair, expected, items, sign) for sign in (1, -1))
+    values = _by_value(pair, expected, columns)
+    return Comparison(_by_dim(pair, top_share), values, gained, lost)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -164,8 +166,7 @@ def _by_dim(pair: _Pair, top_share: float) -> pd.DataFrame:
     return _with_adjusted(pd.DataFrame(found))
 
 
-def _by_value(pair: _Pair, columns: list[str]) -> pd.DataFrame:
-    expected = pair.predicted()
+def _by_value(pair: _Pair, expected: np.ndarray, columns: list[str]) -> pd.DataFrame:
     gradient = _gradients(pair)
     covariance = np.asarray(pair.fit.parameters.ability_covariance, np.float64)[list(pair.rows)]
     metadata = pair.fit.data.item_metadata
@@ -229,16 +230,16 @@ def _with_adjusted(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _changed(pair: _Pair, sign: int) -> pd.DataFrame:
+def _changed(pair: _Pair, predicted: np.ndarray, items: pd.DataFrame, sign: int) -> pd.DataFrame:
     """Items on which B is better (sign 1) or worse (-1), the least expected first."""
     away = sign * (pair.response[1] - pair.response[0])
     which = np.flatnonzero(away > 0)
-    expected = pair.predicted()[:, which]
+    expected = predicted[:, which]
     better, worse = (1, 0) if sign > 0 else (0, 1)
     # How likely such a change was: the better one right, the other wrong.
     chance = expected[better] * (1 - expected[worse])
     order = np.argsort(chance, kind="stable")
-    items = pair.fit.item_parameters().iloc[pair.item[which]].reset_index(drop=True)
+    items = items.iloc[pair.item[which]].reset_index(drop=True)
     metadata = [name for name in pair.fit.data.item_metadata.columns if name in items]
     table = items[["item_id", *metadata]].assign(
         response_a=pair.response[0, which],

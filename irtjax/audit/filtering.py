@@ -12,7 +12,6 @@ import pandas as pd
 from scipy import stats
 
 from irtjax.checks import check_number, check_whole, shown
-from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.alignment import align
 from irtjax.fit.refits import refit_without
@@ -122,7 +121,8 @@ def validate_filters(
             raise InputError(f"removed is a share from 0 to below 1, not {shown(share)}")
     listed = [dims] if isinstance(dims, int) else list(dims)
     chosen_dims = [check_whole("dim", dim, 1, fit.spec.dims) for dim in listed]
-    rng = np.random.default_rng(seed)
+    rng, matrix = np.random.default_rng(seed), fit.data.to_dense()
+    full, ability = _means(matrix), np.asarray(fit.parameters.ability, np.float64)
     rows = []
     for half in range(halves):
         new = rng.permutation(scored)[len(scored) // 2 :]
@@ -132,16 +132,16 @@ def validate_filters(
             for share in removed:
                 for method, mask in _choices(learnt, share, dim, by, rng).items():
                     keys = {"dim": dim, "removed": share, "method": method, "half": half}
-                    rows.append(keys | _judged(fit, new, dim, mask))
+                    short, place = matrix[np.ix_(new, mask)], ability[new, dim - 1]
+                    rows.append(keys | _judged(short, full[new], place))
     return _averaged(pd.DataFrame(rows))
 
 
-def _judged(fit: FitResult, new: np.ndarray, dim: int, mask: np.ndarray) -> dict[str, float]:
-    """What the short average of new models says of their full average and ability."""
-    short, full = _means(fit.data, new, mask), _means(fit.data, new)
-    ability = np.asarray(fit.parameters.ability, np.float64)[new, dim - 1]
-    found = _correlated(short, full, "full") | _correlated(short, ability, "ability")
-    return {"n_items": int(mask.sum())} | found
+def _judged(short: np.ndarray, full: np.ndarray, ability: np.ndarray) -> dict[str, float]:
+    """What models' averages over fewer items say of their full averages and abilities."""
+    mean = _means(short)
+    found = _correlated(mean, full, "full") | _correlated(mean, ability, "ability")
+    return {"n_items": short.shape[1]} | found
 
 
 def _choices(
@@ -162,12 +162,11 @@ def _choices(
     return found | {"random": drawn}
 
 
-def _means(data: ResponseMatrix, rows: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-    """Mean responses of some models to some items, NaN without any."""
-    matrix = data.to_dense()[rows] if mask is None else data.to_dense()[np.ix_(rows, mask)]
+def _means(matrix: np.ndarray) -> np.ndarray:
+    """Each model's mean response, NaN without any; -1 is missing."""
     seen = matrix >= 0
     with np.errstate(invalid="ignore"):
-        total = np.sum(np.where(seen, matrix, 0), axis=1, dtype=np.float64)
+        total = np.sum(matrix, axis=1, where=seen, dtype=np.float64)
         return np.asarray(total / seen.sum(axis=1), np.float64)
 
 

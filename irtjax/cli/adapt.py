@@ -11,6 +11,7 @@ from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import check_output_file
 from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
+from irtjax.cli.run_folder import files_of_run
 from irtjax.errors import InputError
 
 __all__ = ["adapt"]
@@ -96,7 +97,7 @@ def adapt(
     """
     steps_path = out.with_name(f"{out.stem}-steps.csv")
     for path in (out, steps_path):
-        check_output_file(path, [".csv"], force=force, inputs=[run, *responses])
+        check_output_file(path, [".csv"], force=force, inputs=[*files_of_run(run), *responses])
     quotas = _quotas(quota or [])
     from irtjax.fit.result import FitResult
     from irtjax.io import read_responses, write_table

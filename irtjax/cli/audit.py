@@ -22,17 +22,8 @@ __all__ = ["audit"]
 
 def audit(
     run: options.Run,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", show_default=False, help="Folder to write to.")
-    ],
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="Item column of the benchmarks; benchmark without, where items have it.",
-        ),
-    ] = None,
+    out: options.OutFolder,
+    group: options.BenchmarkColumn = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,14 +48,7 @@ def audit(
             help="Which option each model gave: columns model_id, item_id, answer, key.",
         ),
     ] = None,
-    published: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Declared averages: columns model_id, benchmark, score (shares or percentages).",
-        ),
-    ] = None,
+    published: options.Published = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="The fit's number of dims only, and three refits.")
     ] = False,

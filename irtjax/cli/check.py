@@ -27,25 +27,9 @@ _MOST_NAMED = 5
 @with_reader_options
 def check(
     responses: options.Responses,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", show_default=False, help="Folder to write to.")
-    ],
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="Item column of the benchmarks; benchmark without, where items have it.",
-        ),
-    ] = None,
-    published: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Declared averages: columns model_id, benchmark, score (shares or percentages).",
-        ),
-    ] = None,
+    out: options.OutFolder,
+    group: options.BenchmarkColumn = None,
+    published: options.Published = None,
     tolerance: Annotated[
         float,
         typer.Option(

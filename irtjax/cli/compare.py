@@ -29,9 +29,7 @@ def compare(
     model_b: Annotated[
         str, typer.Argument(metavar="MODEL_B", show_default=False, help="Id of the new model.")
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", show_default=False, help="Folder to write to.")
-    ],
+    out: options.OutFolder,
     by: Annotated[
         list[str] | None,
         typer.Option(

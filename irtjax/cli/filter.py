@@ -9,6 +9,7 @@ from irtjax.checks import counted
 from irtjax.cli import options
 from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import check_output_file
+from irtjax.cli.run_folder import files_of_run
 
 __all__ = ["filter_command"]
 
@@ -42,7 +43,7 @@ def filter_command(
     Writes a row an item: its difficulty along the ability, its slope, its bin, and is_kept.
     irtjax audit says how well such short versions rank models they were not chosen by.
     """
-    check_output_file(out, [".csv"], force=force, inputs=[run])
+    check_output_file(out, [".csv"], force=force, inputs=files_of_run(run))
     from irtjax.audit.filtering import filter_items
     from irtjax.fit.result import FitResult
     from irtjax.io import write_table

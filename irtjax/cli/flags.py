@@ -9,6 +9,7 @@ from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import check_output_file
+from irtjax.cli.run_folder import files_of_run
 from irtjax.cli.tables import plain_table
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def flags(
 
     Writes a row an item and flag, the most pressing first.
     """
-    check_output_file(out, [".csv"], force=force, inputs=[run])
+    check_output_file(out, [".csv"], force=force, inputs=files_of_run(run))
     from irtjax.audit.flags import flag_items
     from irtjax.fit.result import FitResult
     from irtjax.io import read_answers, write_table

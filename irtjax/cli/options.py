@@ -8,6 +8,7 @@ import typer
 from irtjax.errors import InputError
 
 __all__ = [
+    "BenchmarkColumn",
     "Components",
     "Dims",
     "Duplicates",
@@ -27,6 +28,8 @@ __all__ = [
     "ModelColumn",
     "NoCache",
     "NoHeader",
+    "OutFolder",
+    "Published",
     "Quiet",
     "ResponseColumn",
     "Responses",
@@ -52,6 +55,25 @@ Responses = Annotated[
 Run = Annotated[
     Path,
     typer.Argument(metavar="RUN", show_default=False, help="Folder that irtjax fit wrote."),
+]
+OutFolder = Annotated[
+    Path, typer.Option(metavar="DIR", show_default=False, help="Folder to write to.")
+]
+BenchmarkColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="Item column of the benchmarks; benchmark without, where items have it.",
+    ),
+]
+Published = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Declared averages: columns model_id, benchmark, score (shares or percentages).",
+    ),
 ]
 Family = Annotated[
     str,

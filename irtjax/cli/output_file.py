@@ -18,7 +18,7 @@ def check_output_file(
         path: the file.
         suffixes: what its name may end with.
         force: it may replace an existing file.
-        inputs: files and folders that the command reads; it writes to none of them.
+        inputs: files that the command reads, which are not replaced even so.
 
     Raises:
         InputError: another suffix, an existing file or folder, a folder that is not there, an
@@ -28,13 +28,10 @@ def check_output_file(
         raise InputError(f"{path} must end with {' or '.join(suffixes)}")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
-    place = path.resolve()
-    for each in inputs:
-        read = Path(each).resolve()
-        if place == read or (read.is_dir() and read in place.parents):
-            raise InputError(f"{path} would be written to what is read, {each}; name another file")
     if os.path.lexists(path) and not force:
         raise InputError(f"{path} exists; pass --force to replace it, or choose another name")
+    if any(path.resolve() == Path(each).resolve() for each in inputs):
+        raise InputError(f"{path} is read by this command; choose another name")
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK | os.X_OK):

@@ -9,6 +9,7 @@ from irtjax.cli import options
 from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import check_output_file
 from irtjax.cli.report_extra import require_report_extra
+from irtjax.cli.run_folder import files_of_run
 
 __all__ = ["plot"]
 
@@ -50,7 +51,7 @@ def plot(
 
     Example: irtjax plot run abilities --out abilities.svg
     """
-    check_output_file(out, [".png", ".svg"], force=force, inputs=[run])
+    check_output_file(out, [".png", ".svg"], force=force, inputs=files_of_run(run))
     require_report_extra()
     from irtjax.fit.result import FitResult
     from irtjax.report.plot import check_kind

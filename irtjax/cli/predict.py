@@ -9,6 +9,7 @@ from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import check_output_file
+from irtjax.cli.run_folder import files_of_run
 from irtjax.errors import InputError
 
 __all__ = ["predict"]
@@ -65,11 +66,11 @@ def predict(
     Writes model_id, item_id, probability, a row for each pair in the order of PAIRS. Where a
     network was fitted with features, items and models may be new: give their features.
     """
-    check_output_file(out, [".csv"], force=force, inputs=[run, pairs])
+    check_output_file(out, [".csv"], force=force, inputs=[*files_of_run(run), pairs])
     if items_out is not None:
         if item_features is None:
             raise InputError("--items-out writes the items of --item-features; add that")
-        check_output_file(items_out, [".csv"], force=force, inputs=[run, pairs])
+        check_output_file(items_out, [".csv"], force=force, inputs=[*files_of_run(run), pairs])
     from irtjax.fit.result import FitResult
     from irtjax.io import read_pairs, write_table
     from irtjax.score.unseen import items_from_features, models_from_features, predict_unseen

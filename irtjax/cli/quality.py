@@ -8,6 +8,7 @@ import typer
 from irtjax.cli import options
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import check_output_file
+from irtjax.cli.run_folder import files_of_run
 from irtjax.cli.tables import plain_table
 from irtjax.errors import InputError
 
@@ -36,9 +37,9 @@ def quality(
     Writes a row an item, and with more than one value of COLUMN FILE's name with the column's at
     the end: means and ranks by value, the best first.
     """
-    check_output_file(out, [".csv"], force=force, inputs=[run])
+    check_output_file(out, [".csv"], force=force, inputs=files_of_run(run))
     ranked_path = out.with_name(f"{out.stem}-{by}.csv")
-    check_output_file(ranked_path, [".csv"], force=force, inputs=[run])
+    check_output_file(ranked_path, [".csv"], force=force, inputs=files_of_run(run))
     from irtjax.audit.quality import item_quality, ranked_means
     from irtjax.fit.result import FitResult
     from irtjax.io import write_table

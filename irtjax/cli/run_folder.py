@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 if TYPE_CHECKING:
     from irtjax.fit.checkpoints import Checkpoints
 
-__all__ = ["RunFolder", "check_can_be_made"]
+__all__ = ["RunFolder", "check_can_be_made", "files_of_run"]
 
 # `FitResult.load` asks for the mark: it says that a run is finished, so it is removed first and
 # written last.
@@ -93,6 +93,11 @@ class RunFolder:
                     new.rename(self.path)
         except OSError as error:
             raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
+
+
+def files_of_run(path: Path) -> list[Path]:
+    """The files by which a run is read again, beside its checkpoint."""
+    return [path / name for name in (_MARK, *_FILES)]
 
 
 def _check_existing(path: Path, force: bool, resume: bool) -> None:

@@ -11,6 +11,7 @@ from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import check_output_file
 from irtjax.cli.reader_options import ReaderOptions, with_reader_options
+from irtjax.cli.run_folder import files_of_run
 from irtjax.cli.tables import flag_counts, plain_table
 from irtjax.errors import InputError
 
@@ -79,12 +80,12 @@ def score(
     on all items, its error and 95% interval. With --by COLUMN the predictions by value go to FILE's
     name with the column's at the end. Items that the run does not know are left out and named.
     """
-    check_output_file(out, [".csv"], force=force, inputs=[run, *responses])
+    check_output_file(out, [".csv"], force=force, inputs=[*files_of_run(run), *responses])
     by_path = out.with_name(f"{out.stem}-{by}.csv")
     if by is not None:
         if not predict_score:
             raise InputError("--by divides the predicted score; add --predict-score or drop it")
-        check_output_file(by_path, [".csv"], force=force, inputs=[run, *responses])
+        check_output_file(by_path, [".csv"], force=force, inputs=[*files_of_run(run), *responses])
     from irtjax.fit.result import FitResult
     from irtjax.io import read_responses, write_table
     from irtjax.score.full_score import predict_score as predicted_score

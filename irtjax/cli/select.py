@@ -10,6 +10,7 @@ from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import check_output_file
+from irtjax.cli.run_folder import files_of_run
 from irtjax.cli.tables import flag_counts, plain_table
 from irtjax.errors import InputError
 
@@ -117,7 +118,7 @@ def select(
     and reliability of every ability with the items so far.
     """
     for path in out:
-        check_output_file(path, _SUFFIXES, force=force, inputs=[run])
+        check_output_file(path, _SUFFIXES, force=force, inputs=files_of_run(run))
     settings: dict[str, Any] = {
         "criterion": criterion,
         "method": method,

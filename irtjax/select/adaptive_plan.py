@@ -18,7 +18,7 @@ from irtjax.select.normal_belief import NormalItems
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["candidate_items", "items_on_device", "plan_of", "quota_column"]
+__all__ = ["candidate_items", "items_on_device", "plan_of"]
 
 # A larger error to stop at is no float32, and stops as soon.
 _LARGEST_ERROR = 1e30
@@ -31,7 +31,7 @@ def items_on_device(fit: "FitResult") -> BeliefItems:
 
 
 def candidate_items(fit: "FitResult", item_ids: Iterable[str] | None, n_padded: int) -> np.ndarray:
-    """Which items may be asked: those named (all without), never padding or items without errors.
+    """Which items may be asked: those named (all without), never padding.
 
     Raises:
         InputError: an id that was not in the fit, or no item at all.
@@ -54,11 +54,6 @@ def candidate_items(fit: "FitResult", item_ids: Iterable[str] | None, n_padded: 
     return allowed
 
 
-def quota_column(fit: "FitResult", column: str | None) -> str:
-    """The item column that quotas are of: the one given, the fit's group, or `benchmark`."""
-    return column or fit.group or "benchmark"
-
-
 def plan_of(fit: "FitResult", rules: AdaptiveRules, column: str | None, n_padded: int) -> Plan:
     """Rules as arrays.
 
@@ -67,7 +62,7 @@ def plan_of(fit: "FitResult", rules: AdaptiveRules, column: str | None, n_padded
     """
     pool, quota = np.zeros(n_padded, np.int32), np.array([rules.max_items])
     if rules.quotas:
-        name = quota_column(fit, column)
+        name = column or fit.group or "benchmark"
         codes, groups = fit.data.groups(name)
         for value in rules.quotas:
             if value not in groups:

@@ -181,6 +181,21 @@ def test_predict(refuses, tmp_path, finished_run):
     assert "no folder" in refuses("predict", finished_run, "p.csv", "--out", "no/o.csv")
 
 
+def test_an_input_is_never_replaced(irtjax, finished_run, responses, tmp_path):
+    items = (finished_run / "items.csv").read_bytes()
+    outputs = [("quality", finished_run, "--out", finished_run / "items.csv")]
+    outputs += [("select", finished_run, "--budget", 3, "--out", finished_run / "items.csv")]
+    copy = tmp_path / "new.csv"
+    copy.write_bytes(responses.read_bytes())
+    outputs += [(name, finished_run, copy, "--out", copy) for name in ("score", "adapt", "predict")]
+    for arguments in outputs:
+        outcome = irtjax(*arguments, "--force")
+        assert outcome.code == 2
+        assert "is read by this command" in outcome.err
+    assert (finished_run / "items.csv").read_bytes() == items
+    assert copy.read_bytes() == responses.read_bytes()
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
