@@ -1,5 +1,6 @@
 """Scan over the blocks of every device, with sums that do not lose digits."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -71,24 +72,28 @@ def scan_blocks(
     """
     n_groups = blocks.n_groups
 
+    # Traced once, for the shapes of its sums and for the loop.
+    @functools.partial(jax.jit, inline=True)
+    def visited(cells: Blocks, per_block: Any, context: Any) -> tuple[BlockSums, Any]:
+        return visit(_view(cells, dtype), per_block, context)
+
     def on_device(blocks: Blocks, per_block: Any, context: Any) -> tuple[BlockSums, Any]:
         def body(carry: tuple[BlockSums, BlockSums], block: Any) -> tuple[Any, Any]:
             cells, per_block = block
-            view = _view(cells, dtype)
-            sums, output = visit(view, per_block, context)
-            return _add(carry, sums, view.slot_group), output
+            sums, output = visited(cells, per_block, context)
+            return _add(carry, sums, cells.slot_group), output
 
         first = jax.tree.map(lambda leaf: leaf[0], (blocks, per_block))
-        shapes, _ = jax.eval_shape(lambda b: visit(_view(b[0], dtype), b[1], context), first)
+        shapes, _ = jax.eval_shape(visited, *first, context)
         zero = varying_over_items(_zeros(shapes, n_groups + 1))
         if blocks.response.shape[0] == 1:
             # The only block of the device: a loop would take as long again to compile.
-            view = _view(first[0], dtype)
-            sums, output = visit(view, first[1], context)
+            slot_group = first[0].slot_group
+            sums, output = visited(*first, context)
             placed = sums.by_group
-            if n_groups > 1 or len(view.slot_group) > 1:
+            if n_groups > 1 or len(slot_group) > 1:
                 placed = jax.tree.map(
-                    lambda empty, leaf: empty.at[view.slot_group].set(leaf),
+                    lambda empty, leaf: empty.at[slot_group].set(leaf),
                     zero.by_group,
                     placed,
                 )
