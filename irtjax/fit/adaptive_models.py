@@ -95,6 +95,9 @@ class AdaptiveModels(OwnPosteriors):
         advanced, info = self.advanced(models, current, new, objective, drop)
         return AdaptiveState(advanced, placement), info
 
+    def compile_finish(self, blocks: Blocks, state: AdaptiveState) -> None:
+        """Nothing: `finish` compiles as it goes."""
+
     def finish(self, blocks: Blocks, state: AdaptiveState) -> ModelsEstimates:
         """Estimates with their errors.
 

@@ -14,7 +14,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import IrtjaxWarning
 from irtjax.fit.arguments import check_run
 from irtjax.fit.checkpoints import Checkpoints, Saver
-from irtjax.fit.clock import timed
+from irtjax.fit.clock import compile_seconds, timed
 from irtjax.fit.driver import Look, Progress
 from irtjax.fit.rasch import at_slope_one
 from irtjax.fit.report import fit_report
@@ -193,10 +193,12 @@ def _fitted(
     blocks = route.lay_out(mesh)
     with jax.set_mesh(mesh):
         key = jax.random.key(settings.seed)
+        compiled = compile_seconds()
         state = route.init(blocks, key) if start is None else start(route, blocks, key)
+        is_new = compile_seconds() > compiled
         mark |= {"blocks": list(blocks.response.shape)}
         saver = Saver(checkpoints, {} if checkpoints is None else route.fingerprint(mark))
         state, progress = saver.start(state)
         on_each_look = functools.partial(saver.look, on_look)
-        first = run_start(route, blocks, state, look, progress, on_each_look)
+        first = run_start(route, blocks, state, look, progress, on_each_look, is_new=is_new)
         return best_of_starts(route, blocks, first, settings, look)

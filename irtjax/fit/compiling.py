@@ -1,4 +1,4 @@
-"""How programs are compiled: XLA's options for those of many small operations.
+"""How programs are compiled: which beside others, and XLA's options.
 
 On CPU XLA compiles each fused loop through MLIR (its fusion emitters), 10 to 20 ms apiece, which
 buys wide exponentials: a pass over 3.4 million cells takes a quarter of the time. Where the work is
@@ -8,14 +8,18 @@ instead of 1.08 CPU seconds a fit); with nodes of each model's own (300 x 2,000)
 instead of 5.0. The other estimators' passes would take up to 4.5 times as long.
 """
 
+import concurrent.futures
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-__all__ = ["compiled_soon"]
+from irtjax.fit.clock import waiting_for_compilation
+
+__all__ = ["compiled_beside", "compiled_soon"]
 
 _OPTIONS = {"xla_cpu_use_fusion_emitters": False}
 
@@ -28,9 +32,35 @@ def compiled_soon(*static_argnums: int) -> Callable[[Callable[..., Any]], Any]:
         def run(*arguments: Any) -> Any:
             return _jitted(function, static_argnums)(*arguments)
 
+        run.lower = lambda *arguments: _jitted(function, static_argnums).lower(*arguments)  # type: ignore[attr-defined]
         return run
 
     return decorate
+
+
+@contextlib.contextmanager
+def compiled_beside(programs: Callable[[], None] | None) -> Iterator[None]:
+    """Compile programs in a thread while what is inside runs; wait for it at the end.
+
+    XLA compiles a program on one core. What waits counts as compiling (see `clock`).
+
+    Args:
+        programs: lowers and compiles them; the calls that follow find them compiled. None for none.
+    """
+    if programs is None:
+        yield
+        return
+    mesh = jax.sharding.get_mesh()
+
+    def under_mesh() -> None:
+        with contextlib.nullcontext() if mesh.empty else jax.set_mesh(mesh):
+            programs()
+
+    with concurrent.futures.ThreadPoolExecutor(1, "irtjax-compiling") as pool:
+        compiled = pool.submit(under_mesh)
+        yield
+        with waiting_for_compilation():
+            compiled.result()
 
 
 @functools.cache

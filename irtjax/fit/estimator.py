@@ -48,5 +48,8 @@ class Estimator(Protocol):
     def step(self, blocks: Blocks, state: Any) -> tuple[Any, StepInfo]:
         """One step, runs under jit."""
 
+    def compile_finish(self, blocks: Blocks, state: Any) -> None:
+        """Compile what `finish` will run, given any state; without, it is compiled when it runs."""
+
     def finish(self, blocks: Blocks, state: Any) -> Any:
         """Estimates from the last state."""

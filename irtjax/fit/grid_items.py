@@ -175,6 +175,9 @@ class GridItems:
         """Those after the last step whose result was not extrapolated."""
         return grid_vector(state.start)[1](state.guarded.plain)
 
+    def compile_finish(self, blocks: Blocks, state: GridState) -> None:
+        """Nothing: `finish` compiles as it goes."""
+
     def finish(self, blocks: Blocks, state: GridState) -> Estimates:
         """Estimates in the canonical frame, with effects that are residuals, and their errors."""
         found = self.parameters(state)

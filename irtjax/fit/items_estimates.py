@@ -28,7 +28,7 @@ from irtjax.fit.uncertainty import (
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import Asymptotes
 
-__all__ = ["Estimates", "canonical_estimates", "canonical_turn", "item_slopes"]
+__all__ = ["Estimates", "canonical_estimates", "compile_estimates", "canonical_turn", "item_slopes"]
 
 
 @pytree_dataclass
@@ -64,6 +64,16 @@ def canonical_estimates(settings: ItemsSettings, blocks: Blocks, state: State) -
     else:
         turn = canonical_turn(slope, ability, np.asarray(model_accuracy(blocks)))
     return _estimates_at(settings, blocks, state, ability @ turn[:-1, :-1].T, turn @ matrix)
+
+
+def compile_estimates(settings: ItemsSettings, blocks: Blocks, state: State) -> None:
+    """Compile most of what `canonical_estimates` runs, given any state of the fit."""
+    if state.held is not None and state.outer.frame is not None:
+        _estimates_on_scale.lower(settings, blocks, state).compile()
+        return
+    ability = np.asarray(state.outer.ability)
+    matrix = np.eye(ability.shape[1] + 1, dtype=ability.dtype)
+    _estimates_at.lower(settings, blocks, state, ability, matrix).compile()
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -147,6 +147,9 @@ class JointMap:
         return _framed(ability, state.is_framed, state.is_scored)
 
     @functools.partial(jax.jit, static_argnums=0)
+    def compile_finish(self, blocks: Blocks, state: JointState) -> None:
+        """Nothing: `finish` compiles as it goes."""
+
     def finish(self, blocks: Blocks, state: JointState) -> JointEstimates:
         """Items at their modes given the last abilities, and the errors of both sides."""
         ability = self._abilities(state, state.guarded.plain)

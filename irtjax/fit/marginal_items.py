@@ -13,7 +13,7 @@ from irtjax.fit.frame import FrameChange
 from irtjax.fit.guarded import advance_guarded
 from irtjax.fit.hyperparameters import asymptotes_log_prior, loading_distribution
 from irtjax.fit.item_pass import PassResult, renew_items
-from irtjax.fit.items_estimates import Estimates, canonical_estimates
+from irtjax.fit.items_estimates import Estimates, canonical_estimates, compile_estimates
 from irtjax.fit.items_move import move_outer
 from irtjax.fit.items_state import ItemsSettings, State, start_state
 from irtjax.fit.models_step import models_log_prior
@@ -108,6 +108,10 @@ class MarginalItems(ItemsSettings):
         change = _largest_change(state.outer, outer)
         new = dataclasses.replace(state, outer=outer, items=items, guarded=guarded)
         return new, StepInfo(bound, change, fell)
+
+    def compile_finish(self, blocks: Blocks, state: State) -> None:
+        """Compile the estimates and their errors."""
+        compile_estimates(self, blocks, state)
 
     def finish(self, blocks: Blocks, state: State) -> Estimates:
         """Estimates in the canonical frame, with their errors."""

@@ -220,6 +220,15 @@ class MarginalModels:
         """Items and populations after the last step whose result was not extrapolated."""
         return from_vector(state.model, state.start, state.guarded.plain, self.moving)
 
+    def compile_finish(self, blocks: Blocks, state: ModelsState) -> None:
+        """Compile the errors of the items and the posteriors of the models."""
+        cls, method = type(self), self.error_method(blocks, state)
+        cls._at_the_end.lower(self, blocks, state, method).compile()
+        slope = state.start.items.slope
+        unknown = np.zeros((len(slope), *[state.model.n_coordinates] * 2), slope.dtype)
+        covariance = state.with_held_errors(jnp.asarray(unknown))
+        cls._posteriors.lower(self, blocks, state, covariance).compile()
+
     def finish(self, blocks: Blocks, state: ModelsState) -> ModelsEstimates:
         """Estimates with their errors, in the canonical frame."""
         model, method = state.model, self.error_method(blocks, state)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from irtjax.data.blocks import Blocks
+from irtjax.fit.compiling import compiled_beside
 from irtjax.fit.driver import Look, Progress, drive
 from irtjax.fit.result import FittedParameters
 from irtjax.fit.routes import Route
@@ -43,6 +44,8 @@ def run_start(
     look: Look,
     progress: Progress | None = None,
     on_look: Callable[[Any, Progress], None] | None = None,
+    *,
+    is_new: bool = False,
 ) -> Start:
     """Drive a state to its end, and bring the estimates back; runs under the mesh of the blocks.
 
@@ -53,10 +56,14 @@ def run_start(
         look: when to look and when to stop.
         progress: of the saved state.
         on_look: called with state and progress after each look.
+        is_new: such a fit has not been compiled in this process: compile its end beside its steps.
     """
-    state, progress = drive(
-        route.estimator, blocks, state, look=look, progress=progress, on_look=on_look
-    )
+    estimator, first = route.estimator, state
+    end = (lambda: estimator.compile_finish(blocks, first)) if is_new else None
+    with compiled_beside(end):
+        state, progress = drive(
+            estimator, blocks, state, look=look, progress=progress, on_look=on_look
+        )
     estimates = jax.block_until_ready(route.estimator.finish(blocks, state))
     return Start(progress, route.collect(blocks, estimates), route.notes(estimates))
 

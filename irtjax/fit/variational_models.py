@@ -92,6 +92,9 @@ class VariationalModels(OwnPosteriors):
         advanced, info = self.advanced(models, current, new, objective, _RELATIVE_DROP)
         return VariationalState(advanced, posteriors), info
 
+    def compile_finish(self, blocks: Blocks, state: VariationalState) -> None:
+        """Nothing: `finish` compiles as it goes."""
+
     def finish(self, blocks: Blocks, state: VariationalState) -> ModelsEstimates:
         """Estimates with their errors, each item's by the cross-product of its scores."""
         models, parameters = state.models, self.settled(state.models)

@@ -225,6 +225,9 @@ class Psn:
         return score, -validation
 
     @functools.partial(jax.jit, static_argnums=0)
+    def compile_finish(self, blocks: NetBlocks, state: PsnState) -> None:
+        """Nothing: `finish` compiles as it goes."""
+
     def finish(self, blocks: NetBlocks, state: PsnState) -> PsnEstimates:
         """What the best towers put out, with the errors of each side given the other."""
         towers = self.towers(blocks, state.spec, state.priors)
