@@ -37,6 +37,12 @@ class Status(enum.Enum):
     )
 
 
+# Steps over whose largest move the rate is taken at which moves shrink: one span against the one
+# before it. Extrapolation makes single moves uneven, so no span is shorter; the long way of the
+# first moves makes a rate look fast, so the short ones leave them out.
+_SPANS = (3, 4, 5)
+# Steps before a fit is called converged: two spans but for two first moves.
+_FEWEST = 8
 # Moves that fall below this share over half the window of a stall are still converging.
 _SHRINKING = 0.7
 
@@ -46,10 +52,9 @@ class Look:
     """When the host looks, and when it calls a fit finished.
 
     Attributes:
-        every: steps between looks until there are enough to judge (twice as many); they run on
-            the device without the host.
-        then: most steps between the looks after that. A look costs some .3 ms, a step that is not
-            needed as much on small data and hundreds of times that on large.
+        every: steps to the first look; they run on the device without the host. From then on it
+            looks after each: that costs some .2 ms, a step that is not needed ten times that on
+            small data and hundreds of times on large.
         tolerance: converged when no ability is expected to move further than this (standard
             deviations) before it stops or within `horizon` steps, by the rate at which its moves
             shrink.
@@ -61,20 +66,10 @@ class Look:
     """
 
     every: int = 5
-    then: int = 2
     tolerance: float = 1e-4
     horizon: int = 100
     stall_looks: int = 16
     max_steps: int = 1000
-
-    def steps_to_next(self, n_steps: int) -> int:
-        """From a step to the next look, the same whether a fit was interrupted or not.
-
-        Every multiple of `every` has a look, so that checkpoints come when asked.
-        """
-        beyond = n_steps % self.every
-        left = self.every - beyond
-        return left if n_steps < 2 * self.every else min(self.then - beyond % self.then, left)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +138,7 @@ def drive(
     """
     progress = progress or Progress()
     while progress.status is None:
-        n = min(look.steps_to_next(progress.n_steps), look.max_steps - progress.n_steps)
+        n = min(max(look.every - progress.n_steps, 1), look.max_steps - progress.n_steps)
         if n <= 0:
             progress = dataclasses.replace(progress, status=Status.max_steps)
             progress = dataclasses.replace(progress, reason=Status.max_steps.value)
@@ -232,17 +227,10 @@ def not_finite(estimator: Estimator, blocks: Blocks, state: Any) -> str:
 
 def _judge(trace: Trace, look: Look, epsilon: float) -> Status | None:
     """Converged by the abilities' expected remaining way; stalled by the objective."""
-    recent = trace.change[-2 * look.every :]
-    if len(recent) < 2 * look.every:
+    if len(trace.change) < _FEWEST:
         return Status.converged if trace.change and max(trace.change[-2:]) == 0 else None
-    is_damped = any(step >= len(trace.change) - 2 * look.every for step in trace.damped)
-    earlier, later = max(recent[: look.every]), max(recent[look.every :])
-    if later == 0:
-        return Status.converged
-    rate = min((later / earlier) ** (1 / look.every), 1.0) if earlier > 0 else 1.0
-    n_left = look.horizon if rate >= 1 else min(rate / (1 - rate), look.horizon)
-    remaining = recent[-1] * n_left
-    if remaining < look.tolerance and not is_damped:
+    is_damped = any(step >= len(trace.change) - 2 * max(_SPANS) for step in trace.damped)
+    if not is_damped and _remaining(trace.change, look.horizon) < look.tolerance:
         return Status.converged
     window = trace.objective[-look.stall_looks * look.every :]
     if len(window) == look.stall_looks * look.every:
@@ -253,3 +241,14 @@ def _judge(trace: Trace, look: Look, epsilon: float) -> Status | None:
         if gained <= 4 * epsilon * abs(window[-1]) and not is_shrinking:
             return Status.stalled
     return None
+
+
+def _remaining(change: tuple[float, ...], horizon: int) -> float:
+    """The way that is left if moves go on shrinking as slowly as over any of the spans."""
+    slowest = 0.0
+    for span in (span for span in _SPANS if len(change) >= 2 * span):
+        earlier, later = max(change[-2 * span : -span]), max(change[-span:])
+        if later > 0:
+            slowest = max(slowest, (later / earlier) ** (1 / span) if earlier > 0 else 1.0)
+    n_left = horizon if slowest >= 1 else min(slowest / (1 - slowest), horizon)
+    return change[-1] * n_left
