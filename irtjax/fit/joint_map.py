@@ -146,10 +146,11 @@ class JointMap:
         ability = vector.reshape(len(state.is_scored), state.spec.dims)
         return _framed(ability, state.is_framed, state.is_scored)
 
-    @functools.partial(jax.jit, static_argnums=0)
     def compile_finish(self, blocks: Blocks, state: JointState) -> None:
-        """Nothing: `finish` compiles as it goes."""
+        """Compile the estimates and their errors: one program."""
+        type(self).finish.lower(self, blocks, state).compile()
 
+    @functools.partial(jax.jit, static_argnums=0)
     def finish(self, blocks: Blocks, state: JointState) -> JointEstimates:
         """Items at their modes given the last abilities, and the errors of both sides."""
         ability = self._abilities(state, state.guarded.plain)

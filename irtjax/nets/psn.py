@@ -224,10 +224,11 @@ class Psn:
         )
         return score, -validation
 
-    @functools.partial(jax.jit, static_argnums=0)
     def compile_finish(self, blocks: NetBlocks, state: PsnState) -> None:
-        """Nothing: `finish` compiles as it goes."""
+        """Compile the estimates and their errors: one program."""
+        type(self).finish.lower(self, blocks, state).compile()
 
+    @functools.partial(jax.jit, static_argnums=0)
     def finish(self, blocks: NetBlocks, state: PsnState) -> PsnEstimates:
         """What the best towers put out, with the errors of each side given the other."""
         towers = self.towers(blocks, state.spec, state.priors)

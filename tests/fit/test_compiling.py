@@ -86,17 +86,16 @@ def test_what_runs_beside_may_fail():
     assert ended.is_set()
 
 
-@pytest.mark.parametrize(
-    "family, n_models, n_items", [("2pl", 13, 311), ("3pl", 311, 13), ("2pl", 311, 13)]
-)
-def test_a_first_fit_compiles_its_end_in_another_thread(compiled_by, family, n_models, n_items):
+@pytest.mark.parametrize("estimator", ["marginal-items", "marginal-models", "joint-map", "psn"])
+def test_a_first_fit_compiles_its_end_in_another_thread(compiled_by, estimator):
+    n_models, n_items = (311, 13) if estimator == "marginal-models" else (13, 311)
     rng = np.random.default_rng(0)
     dense = (rng.random((n_models, n_items)) < rng.uniform(0.2, 0.8, n_items)).astype(np.int8)
-    data, spec = ResponseMatrix.from_dense(dense), ModelSpec(family)
-    first = quiet_fit(data, spec, max_steps=20)
+    data, asked = ResponseMatrix.from_dense(dense), {"estimator": estimator, "max_steps": 20}
+    first = quiet_fit(data, ModelSpec("2pl"), **asked)
     assert any(name.startswith("irtjax-compiling") for name in compiled_by)
     n_compiled = len(compiled_by)
-    again = quiet_fit(data, spec, max_steps=20)
+    again = quiet_fit(data, ModelSpec("2pl"), **asked)
     assert len(compiled_by) == n_compiled
     assert again.report["compile_seconds"] == 0 < first.report["compile_seconds"]
     np.testing.assert_array_equal(again.parameters.mean, first.parameters.mean)
