@@ -52,6 +52,10 @@ REFITS = ("seeds", "items", "models")
 _FEWEST_STEPS, _MOST_STEPS = 25, 200
 _CELL_STEPS = 80_000_000
 _FOLDS = 5
+# Up to so many responses folds start anew: they run the programs of `fits_by_dims` then, where
+# warm starts have three more of their own for each number of dims, which take longer to compile
+# than all steps of such fits.
+_COLD_RESPONSES = 200_000
 _CROSSVAL_TAKES = ("group", "estimator", "item_distribution", "priors", "seed")
 
 
@@ -93,6 +97,7 @@ def compare_dims(
             folds=folds,
             family=fit.spec.family,
             max_steps=max_steps or _steps_for(fit),
+            start="cold" if fit.data.n_responses <= _COLD_RESPONSES else "warm",
             on_fold=on_fold,
             **settings,
         )

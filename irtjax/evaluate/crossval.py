@@ -21,6 +21,7 @@ from irtjax.evaluate.folds import Folds, check_folds, make_folds
 from irtjax.evaluate.heldout import benchmark_of_items
 from irtjax.fit.arguments import check_components, checked_priors, checked_settings
 from irtjax.fit.item_support import check_items
+from irtjax.fit.items_route import cluster_column
 from irtjax.fit.marginal_items import MarginalItems
 from irtjax.fit.settings import FitSettings
 from irtjax.fit.validation import check_responses
@@ -146,7 +147,9 @@ def cross_validate(
     _check_can_place(settings, over)
     _check_data(data, chosen, folds, over, family)
     _check_items(data, [ModelSpec(family, each) for each in chosen], folds, over, settings)
-    codes = None if group is None else data.groups(group)[0]
+    # Blocked as a fit of these data is, so that folds and fits run the same programs.
+    blocked_by = group or cluster_column(data)
+    codes = None if blocked_by is None else data.groups(blocked_by)[0]
     benchmarks = benchmark_of_items(data, group)
     dealt = make_folds(data, over, folds, seed)
     require_correct_compiler()

@@ -5,7 +5,8 @@ buys wide exponentials: a pass over 3.4 million cells takes a quarter of the tim
 in matrix products there is nothing to buy: `marginal-models` on shared nodes compiles in 3.5
 instead of 6.3 CPU seconds and runs as fast without them (2,000 x 50) or faster (60,000 x 50: .95
 instead of 1.08 CPU seconds a fit); with nodes of each model's own (300 x 2,000) it takes 1.9
-instead of 5.0. The other estimators' passes would take up to 4.5 times as long.
+instead of 5.0. The other estimators' passes would take up to 4.5 times as long, which matters
+beyond some 50,000 cells.
 """
 
 import concurrent.futures

@@ -40,7 +40,7 @@ class Estimator(Protocol):
 
     @property
     def compiles_soon(self) -> bool:
-        """Whether its loop spends its time in matrix products (see `compiling`)."""
+        """Whether its loop spends its time in matrix products, or hardly any (see `compiling`)."""
 
     def init(self, blocks: Blocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> Any:
         """The first state, a pytree."""

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import pooled
+from irtjax.fit.compiling import compiled_soon
 from irtjax.fit.expected_score import expected_scores
 from irtjax.fit.frame import FrameChange, rescale, standardise
 from irtjax.fit.hyperparameters import ItemDistribution
@@ -131,7 +132,6 @@ def _estimates_on_scale(settings: ItemsSettings, blocks: Blocks, state: State) -
     return dataclasses.replace(found, population=(mean, turn.T @ turn))
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _estimates_at(
     settings: ItemsSettings,
     blocks: Blocks,
@@ -141,6 +141,19 @@ def _estimates_at(
     scale: Float[Array, "dims dims"] | None = None,
 ) -> Estimates:
     """Estimates and errors at the abilities of another frame, which `matrix` leads to."""
+    run = _estimates_soon if settings.compiles_soon else _estimates
+    found: Estimates = run(settings, blocks, state, ability, matrix, scale)
+    return found
+
+
+def _in_frame(
+    settings: ItemsSettings,
+    blocks: Blocks,
+    state: State,
+    ability: Float[Array, "models dims"],
+    matrix: Float[Array, "coordinates coordinates"],
+    scale: Float[Array, "dims dims"] | None,
+) -> Estimates:
     frame = FrameChange(matrix, jnp.zeros_like(state.outer.distribution.mean[:, 0]))
     outer = dataclasses.replace(
         state.outer,
@@ -168,3 +181,7 @@ def _estimates_at(
         errors,
         item_spreads(blocks, items, known, of_abilities.covariance),
     )
+
+
+_estimates = jax.jit(_in_frame, static_argnums=0)
+_estimates_soon = compiled_soon(0)(_in_frame)

@@ -33,6 +33,8 @@ class ItemsSettings:
         n_components: normals in each group's item distribution; 1 is the normal distribution.
         n_nodes: Gauss-Hermite nodes for the expectations over a logit.
         acceleration: past steps that Anderson acceleration looks at.
+        compiles_soon: compile what loops over the responses as matrix products are (see
+            `compiling`): for data so small that compiling takes longer than all steps.
     """
 
     has_effects: bool = False
@@ -41,6 +43,7 @@ class ItemsSettings:
     n_components: int = 1
     n_nodes: int = 9
     acceleration: int = 5
+    compiles_soon: bool = False
 
     @property
     def has_distributions(self) -> bool:

@@ -50,7 +50,6 @@ class MarginalItems(ItemsSettings):
 
     name = "marginal-items"
     objective_name = "elbo"
-    compiles_soon = False
 
     @functools.partial(jax.jit, static_argnums=(0, 2, 3))
     def init(

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from irtjax.fit.result import FitResult
-from irtjax.report.style import COLOURS, new_figure, shortened, styled, titled
+from irtjax.report.style import COLOURS, new_figure, shortened_together, styled, titled
 
 __all__ = ["LEVEL", "ability_intervals", "draw_abilities"]
 
@@ -61,8 +61,9 @@ def draw_abilities(table: pd.DataFrame, dim: int = 1) -> Figure:
     shown = _both_ends(mine)
     place = np.arange(len(shown), dtype=float)
     n_left_out = n_models - len(shown)
+    half = _MOST_ROWS // 2
     if n_left_out:
-        place[_MOST_ROWS // 2 :] += 1
+        place[half:] += 1
     figure = new_figure(1.2 + 0.19 * (len(shown) + bool(n_left_out)))
     axes = figure.subplots()
     is_clustered = shown["low_clustered"].notna().any()
@@ -71,17 +72,18 @@ def draw_abilities(table: pd.DataFrame, dim: int = 1) -> Figure:
             place, shown["low_clustered"], shown["high_clustered"], color=COLOURS[0], lw=0.8
         )
     axes.hlines(place, shown["low"], shown["high"], color=COLOURS[0], lw=2.6, alpha=0.55)
-    axes.plot(shown["ability"], place, "o", color=COLOURS[0], ms=4)
-    axes.set_yticks(place, [shortened(name) for name in shown["model_id"]])
+    axes.plot(shown["ability"], place, "o", color=COLOURS[0], ms=3.4)
+    axes.set_yticks(place, shortened_together(shown["model_id"]))
     axes.set_ylim(place[-1] + 0.7, -0.7)
     if n_left_out:
-        gap = f"… {n_left_out:,} models between …"
+        first, last = int(shown["rank"].iloc[half - 1]) + 1, int(shown["rank"].iloc[half]) - 1
+        gap = f"… ranks {first:,} to {last:,} …"
         middle = float(axes.get_xlim()[0] + axes.get_xlim()[1]) / 2
-        axes.text(middle, _MOST_ROWS // 2, gap, ha="center", va="center", color="#555555", size=9)
+        axes.text(middle, half, gap, ha="center", va="center", color="#555555", size=9)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     axes.set_axisbelow(True)
-    axes.set_xlabel("ability (standard deviations of the models)")
+    axes.set_xlabel("ability (sd of the models)")
     name = "Ability" if n_dims == 1 else f"Ability in dim {dim}"
     what = f"{name} of {n_models:,} models"
     if n_left_out:

@@ -72,6 +72,7 @@ def draw_test_information(information: pd.DataFrame, counts: pd.DataFrame, dim: 
     upper.plot(tells["ability"], tells["information"], color=COLOURS[0])
     upper.fill_between(tells["ability"], tells["information"], color=COLOURS[0], alpha=0.15, lw=0)
     upper.set_ylim(bottom=0)
+    upper.yaxis.set_major_formatter("{x:,.10g}")
     upper.set_ylabel("test information\n(per squared sd)")
     upper.grid()
     lower.bar(

@@ -198,7 +198,7 @@ def _section(
     """The section of a part; a part that cannot be done says why."""
     if "left_out" in told:
         return Section(part.name, part.title, [Words(told["left_out"])])
-    return Section(part.name, part.title, part.blocks(request, tables))
+    return Section(part.name, part.title, part.blocks(request, tables), part.guide)
 
 
 def _title(request: Request) -> str:

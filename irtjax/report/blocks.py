@@ -5,7 +5,22 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-__all__ = ["Block", "Picture", "Section", "TableView", "Words"]
+__all__ = ["Block", "Guide", "Picture", "Section", "TableView", "Words"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Guide:
+    """What a section is for, a sentence or two each.
+
+    Attributes:
+        shows: what is there.
+        reading: how to read it, with its units.
+        action: what a maintainer of the benchmark does next.
+    """
+
+    shows: str
+    reading: str
+    action: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +57,8 @@ class TableView:
         choices: columns that the page offers to filter by value.
         long_text: columns of long text, which wrap.
         verdicts: columns of `good`, `look` and `bad`, which the page colours.
+        is_cards: whether a narrow screen shows each row as a card of its own, headed by its first
+            column: for rows with long texts, which a narrow table could not hold.
     """
 
     frame: pd.DataFrame
@@ -52,6 +69,7 @@ class TableView:
     choices: Sequence[str] = ()
     long_text: Sequence[str] = ()
     verdicts: Sequence[str] = ()
+    is_cards: bool = False
 
 
 Block = Words | Picture | TableView
@@ -64,3 +82,4 @@ class Section:
     name: str
     title: str
     blocks: Sequence[Block]
+    guide: Guide | None = None

@@ -8,26 +8,28 @@ from irtjax.data.cells import Cells
 from irtjax.fit.result import FitResult
 from irtjax.report.style import COLOURS, new_figure, styled, titled
 
-__all__ = ["calibration_bins", "draw_calibration"]
+__all__ = ["calibration_bins", "calibration_summary", "draw_calibration"]
 
 _N_BINS = 15  # those of the calibration error
-_MOST_CELLS = 200_000
+# Fitted responses are a sample; held-out ones are all there, as in `fit.json`.
+_MOST_CELLS, _MOST_HELD_OUT = 200_000, 2_000_000
 _Z = 1.96
 
 
 def calibration_bins(fit: FitResult, *, seed: int = 0) -> pd.DataFrame:
     """Predicted probabilities and shares of right answers in 15 bins of equal width.
 
-    Of the held-out responses where the fit has some, else of those it was fitted to (a random
-    200,000 of them where they are more), which flatter it.
+    Of the held-out responses where the fit has some (a random 2,000,000 of them where they are
+    more), else of those it was fitted to (200,000), which flatter it.
 
     Returns:
         `source` (`held-out` or `fitted`), `bin_low`, `bin_high`, `n`, `predicted`, `observed`,
         `low`, `high` (Wilson's 95% interval of the observed share), for each bin with responses.
     """
     cells = fit.data.cells() if fit.heldout is None else fit.heldout
-    if len(cells) > _MOST_CELLS:
-        chosen = np.random.default_rng(seed).choice(len(cells), _MOST_CELLS, replace=False)
+    most = _MOST_CELLS if fit.heldout is None else _MOST_HELD_OUT
+    if len(cells) > most:
+        chosen = np.random.default_rng(seed).choice(len(cells), most, replace=False)
         cells = cells.taken(np.sort(chosen))
     p = fit.predict_cells(cells.model_index, cells.item_index)
     table = _binned(p, cells)
@@ -64,6 +66,15 @@ def _wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return middle - half, middle + half
 
 
+def calibration_summary(bins: pd.DataFrame) -> pd.DataFrame:
+    """Of all bins of `calibration_bins`: `source`, `n`, `mean_gap` (the calibration error)."""
+    n = int(bins["n"].sum())
+    gap = float((bins["n"] * (bins["observed"] - bins["predicted"]).abs()).sum()) / max(n, 1)
+    is_heldout = bool((bins["source"] == "held-out").all())
+    source = "held-out" if is_heldout else "fitted"
+    return pd.DataFrame({"source": [source], "n": [n], "mean_gap": [gap]})
+
+
 @styled()
 def draw_calibration(bins: pd.DataFrame) -> Figure:
     """The bins of `calibration_bins` about the diagonal, and how many responses each has."""
@@ -89,10 +100,9 @@ def draw_calibration(bins: pd.DataFrame) -> Figure:
     lower.set_ylabel("responses")
     lower.set_xlabel("predicted probability of a right answer")
     lower.yaxis.set_major_formatter("{x:,.0f}")
-    n = int(bins["n"].sum())
-    gap = float((bins["n"] * (bins["observed"] - bins["predicted"]).abs()).sum()) / max(n, 1)
-    is_heldout = bool((bins["source"] == "held-out").all())
-    of = f"{n:,} held-out responses" if is_heldout else f"{n:,} responses that were fitted"
-    note = f"{of}, 95% intervals. On the dashed line predictions come true."
-    titled(figure, f"Predictions are off by {gap:.3f} on average", note)
+    told = calibration_summary(bins).iloc[0]
+    is_heldout = told["source"] == "held-out"
+    of = "held-out responses" if is_heldout else "responses that were fitted"
+    note = f"{told['n']:,} {of}, 95% intervals. On the dashed line predictions come true."
+    titled(figure, f"Predictions are off by {told['mean_gap']:.3f} on average", note)
     return figure

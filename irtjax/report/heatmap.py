@@ -1,17 +1,26 @@
-"""What benchmarks measure: mean loadings of their items on each dim, as a heatmap."""
+"""Heatmaps of correlations, all on one scale; above all what benchmarks measure, by dim."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
-from irtjax.report.style import DIVERGING, MINUS, new_figure, shortened, styled, titled
+from irtjax.report.style import DIVERGING, MINUS, new_figure, shortened_together, styled, titled
 
-__all__ = ["draw_loadings", "mean_loadings"]
+__all__ = ["draw_heatmap", "draw_loadings", "mean_loadings"]
 
 _MOST_ROWS = 40
-_DARK = 0.55  # of the scale: from here on numbers are white
+_DARK = 0.7  # from here on numbers are white
+# Both ends of a diverging scale are as dark in grey: negative cells are hatched too, but for those
+# that are shown as 0.0.
+_NEGATIVE = -0.05
+_MOST_NUMBERS = 8  # columns; in more, numbers do not fit
 
 
 def mean_loadings(fit: FitResult, by: str = "benchmark") -> pd.DataFrame:
@@ -44,26 +53,63 @@ def draw_loadings(table: pd.DataFrame) -> Figure:
     by = str(table["column"].iloc[0])
     shown = table.nlargest(_MOST_ROWS, "n_items").sort_index()
     columns = [name for name in table.columns if str(name).endswith("_loading")]
-    value = shown[columns].to_numpy(float)
-    largest = max(float(np.nanmax(np.abs(value), initial=0)), 0.1)
-    figure = new_figure(1.6 + 0.24 * len(shown))
+    dims = "the dim" if len(columns) == 1 else f"the {len(columns)} dims"
+    is_cut = len(shown) < len(table)
+    which = f"the {len(shown)} largest of {len(table):,}" if is_cut else f"each {by}"
+    return draw_heatmap(
+        shown[columns].to_numpy(float),
+        shortened_together(shown["value"]),
+        [f"dim {k + 1}" for k in range(len(columns))],
+        label="mean loading of the items",
+        title=f"How {which} loads on {dims}",
+        note="Blue rises with the ability; red, hatched, falls with it.",
+    )
+
+
+def draw_heatmap(
+    value: Float[np.ndarray, "rows columns"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    label: str,
+    title: str,
+    note: str,
+) -> Figure:
+    """Numbers from -1 to 1 as colours of one symmetric scale, the same in all figures.
+
+    Args:
+        value: the numbers; NaN cells stay grey.
+        rows: names, from the top.
+        columns: names, from the left.
+        label: of the colours.
+        title: of the figure.
+        note: below it.
+    """
+    figure = new_figure(1.6 + 0.24 * len(rows))
     axes = figure.subplots()
-    image = axes.imshow(value, cmap=DIVERGING, vmin=-largest, vmax=largest, aspect="auto")
+    axes.set_facecolor("#eeeeee")
+    image = axes.imshow(value, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     for (row, column), each in np.ndenumerate(value):
-        colour = "white" if abs(each) > _DARK * largest else "#222222"
-        text = f"{each:.2f}".replace("-", MINUS)
-        axes.text(column, row, text, ha="center", va="center", size=8.5, color=colour)
-    axes.set_xticks(range(len(columns)), [f"dim {k + 1}" for k in range(len(columns))])
-    axes.set_yticks(range(len(shown)), [shortened(name) for name in shown["value"]])
+        if np.isfinite(each):
+            _cell(axes, row, column, float(each), is_numbered=len(columns) <= _MOST_NUMBERS)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.7, aspect=30, pad=0.02)
-    bar.set_label(f"mean loading of the items ({MINUS}1 to 1)")
+    bar.set_ticks([-1, -0.5, 0, 0.5, 1])
+    bar.set_label(label)
     bar.outline.set_visible(False)
-    n_left_out = len(table) - len(shown)
-    which = f"the {len(shown)} largest of {len(table):,}" if n_left_out else f"each {by}"
-    dims = "the dim" if len(columns) == 1 else f"the {len(columns)} dims"
-    titled(
-        figure, f"How {which} loads on {dims}", "Blue rises with the ability, red falls with it."
-    )
+    titled(figure, title, note)
     return figure
+
+
+def _cell(axes: Axes, row: int, column: int, value: float, *, is_numbered: bool) -> None:
+    colour = "white" if abs(value) > _DARK else "#222222"
+    if value <= _NEGATIVE:
+        place = (column - 0.5, row - 0.5)
+        hatch = Rectangle(place, 1, 1, fill=False, hatch="////", lw=0, ec=colour, alpha=0.3)
+        axes.add_patch(hatch)
+    if is_numbered:
+        text = f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)  # without a minus before 0
+        axes.text(column, row, text, ha="center", va="center", size=8.5, color=colour)

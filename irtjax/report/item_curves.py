@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from irtjax.checks import shown
 from irtjax.errors import InputError
@@ -14,7 +15,15 @@ from irtjax.fit.result import FitResult
 from irtjax.fit.tables import slope_and_intercept
 from irtjax.model.information import logit_information
 from irtjax.model.response import Asymptotes, response_probability
-from irtjax.report.style import COLOURS, new_figure, shortened, styled, titled
+from irtjax.report.style import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    new_figure,
+    shortened_together,
+    styled,
+    titled,
+)
 
 __all__ = [
     "chosen_items",
@@ -141,15 +150,17 @@ def draw_characteristic_curves(
         curves: of `item_curves`.
         observed: of `observed_shares`; no dots without.
     """
-    figure = _drawn(curves, "probability")
+    figure = _drawn(curves, "probability", has_marks=observed is not None)
     axes = figure.axes[0]
     if observed is not None:
         for k, item_id in enumerate(pd.unique(curves["item_id"])):
             dots = observed[observed["item_id"] == item_id]
-            axes.plot(dots["ability"], dots["share_right"], "o", color=COLOURS[k], ms=4, alpha=0.7)
+            axes.plot(
+                dots["ability"], dots["share_right"], MARKERS[k], color=COLOURS[k], ms=4, alpha=0.7
+            )
     axes.set_ylim(-0.03, 1.03)
     axes.set_ylabel("probability of a right answer")
-    note = "Dots: share right among models of like ability." if observed is not None else ""
+    note = "Marks: share right among models of like ability." if observed is not None else ""
     titled(figure, "Characteristic curves of chosen items", note)
     return figure
 
@@ -157,7 +168,7 @@ def draw_characteristic_curves(
 @styled()
 def draw_information_curves(curves: pd.DataFrame) -> Figure:
     """What each item of `item_curves` tells about ability, and where."""
-    figure = _drawn(curves, "information")
+    figure = _drawn(curves, "information", has_marks=False)
     axes = figure.axes[0]
     axes.set_ylim(bottom=0)
     axes.set_ylabel("information (per squared sd)")
@@ -165,19 +176,24 @@ def draw_information_curves(curves: pd.DataFrame) -> Figure:
     return figure
 
 
-def _drawn(curves: pd.DataFrame, column: str) -> Figure:
+def _drawn(curves: pd.DataFrame, column: str, *, has_marks: bool) -> Figure:
     ids = list(pd.unique(curves["item_id"]))
     figure = new_figure(3.5 + 0.2 * len(ids))
     axes: Axes = figure.subplots()
     for k, item_id in enumerate(ids):
         mine = curves[curves["item_id"] == item_id]
-        axes.plot(mine["ability"], mine[column], color=COLOURS[k])
+        axes.plot(mine["ability"], mine[column], color=COLOURS[k], ls=DASHES[k])
     axes.set_xlim(curves["ability"].min(), curves["ability"].max())
     axes.set_xlabel("ability along the item's direction (standard deviations)")
     axes.grid()
     axes.set_axisbelow(True)
-    labels = [shortened(item_id, 44) for item_id in ids]
-    figure.legend(axes.lines, labels, loc="outside lower left", ncols=1)
+    marks = MARKERS if has_marks else [""] * len(MARKERS)
+    shown = [
+        Line2D([], [], color=COLOURS[k], ls=DASHES[k], marker=marks[k], ms=4)
+        for k in range(len(ids))
+    ]
+    labels = shortened_together(ids, 44)
+    figure.legend(shown, labels, loc="outside lower left", ncols=1, handlelength=3.4)
     return figure
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from irtjax.fit.result import FitResult
-from irtjax.report.blocks import Block, Picture
+from irtjax.report.blocks import Block, Guide, Picture
 from irtjax.report.style import svg_of
 
 __all__ = ["Part", "Request", "Tables", "drawn"]
@@ -61,6 +61,7 @@ class Part:
     Attributes:
         name: anchor of its section, and what progress shows.
         title: heading of its section.
+        guide: what the section shows, how to read it, what to do next.
         tables: computes its tables, by the names of their CSV files (without `.csv`).
         blocks: its section, made of nothing but these tables (and ids, names and settings of the
             request), so that every number on the page is in a file.
@@ -70,6 +71,7 @@ class Part:
 
     name: str
     title: str
+    guide: Guide
     tables: Callable[[Request], dict[str, pd.DataFrame]]
     blocks: Callable[[Request, Tables], list[Block]]
     reason_against: Callable[[Request], str] = _nothing_against

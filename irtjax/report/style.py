@@ -9,7 +9,7 @@ import io
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,22 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from irtjax.errors import IrtjaxWarning
+from irtjax.report.fonts import FIRST_FONT, escaped, fonts_for, letters_of, rewritten
+
 __all__ = [
     "COLOURS",
+    "DASHES",
     "DIVERGING",
     "MINUS",
     "FIGURE_SUFFIXES",
+    "MARKERS",
     "SEQUENTIAL",
     "WIDTH",
     "new_figure",
     "plain_log_ticks",
     "shortened",
+    "shortened_together",
     "styled",
     "svg_of",
     "titled",
@@ -36,6 +42,9 @@ __all__ = [
 
 WIDTH = 4.6  # inches
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+# Beside each colour, for print in grey.
+DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (2, 1)), "-.", (0, (4, 1, 1, 1, 1, 1)), ":")
+MARKERS = ("o", "s", "^", "D", "v", "P")
 SEQUENTIAL = "viridis_r"
 DIVERGING = "RdBu"  # red is negative
 MINUS = "\N{MINUS SIGN}"
@@ -46,7 +55,11 @@ _NOTE_LETTERS = 64  # a line, at 8.5 point
 _TITLE_LINE, _NOTE_LINE, _EDGE = 0.19, 0.15, 0.06  # inches
 _LONGEST_NAME = 26
 _DPI = 200
+_MOST_NAMED = 8  # letters that a warning names
+_AS_WIDE = "W"  # as a letter of the scripts that few fonts have
 _STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": [FIRST_FONT],
     "font.size": 10,
     "axes.labelsize": 10,
     "xtick.labelsize": 9,
@@ -73,7 +86,7 @@ _STYLE: Any = {
 def styled() -> Iterator[None]:
     """The style, for what is drawn or saved inside; also a decorator."""
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        # An id in a script that the font lacks: browsers have other fonts, PNGs show boxes.
+        # What is laid out before its fonts are chosen.
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         yield
 
@@ -119,11 +132,68 @@ def shortened(name: object, most: int = _LONGEST_NAME) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
+def shortened_together(names: Iterable[object], most: int = _LONGEST_NAME) -> list[str]:
+    """Names as `shortened`; where that makes two of them one, without what all have in common.
+
+    >>> shortened_together(["a-long-name-10-of-the-two", "a-long-name-15-of-the-two"], 10)
+    ['…10…', '…15…']
+    """
+    whole = [str(name) for name in names]
+    short = [shortened(name, most) for name in whole]
+    if len(set(short)) == len(set(whole)):
+        return short
+    start = _in_common(whole)
+    end = _in_common([name[start:][::-1] for name in whole])
+    own = [name[start : len(name) - end] for name in whole]
+    return [shortened("…" * (start > 0) + name + "…" * (end > 0), most) for name in own]
+
+
+def _in_common(names: list[str]) -> int:
+    """With how many letters all begin, up to the end of a word or number."""
+    first, last = min(names), max(names)
+    n = next((k for k, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), 0)
+    return len(re.sub(r"[^\W_]+$", "", first[:n]))
+
+
 def write_figure(figure: Figure, path: Path, suffix: str) -> None:
-    """Write a PNG or an SVG, by the suffix, which the path itself need not have."""
+    """Write a PNG or an SVG, by the suffix, which the path itself need not have.
+
+    Letters that no installed font has are drawn as their code points in a PNG, with a warning
+    (`IrtjaxWarning`); in an SVG they stay text, for whoever looks at it to have the font.
+    """
     form = suffix.lower().removeprefix(".")
-    with styled():
-        figure.savefig(path, format=form, dpi=_DPI, metadata=_metadata(form))
+    fonts, missing = fonts_for(letters_of(figure))
+    if form == "svg":
+        _save_svg(figure, path, fonts, missing)
+        return
+    if missing:
+        named = " ".join(sorted(missing)[:_MOST_NAMED])
+        named += " …" if len(missing) > _MOST_NAMED else ""
+        warnings.warn(
+            f"no installed font has {named}: drawn as code points (\\u6a21); install a font that "
+            "has them, or write an SVG",
+            IrtjaxWarning,
+            stacklevel=2,
+        )
+    with rewritten(figure, lambda text: escaped(text, missing)), _fonts(fonts):
+        figure.savefig(path, format=form, dpi=_DPI)
+
+
+@contextlib.contextmanager
+def _fonts(names: list[str]) -> Iterator[None]:
+    with styled(), matplotlib.rc_context({"font.sans-serif": names}):
+        yield
+
+
+def _save_svg(figure: Figure, target: Any, fonts: list[str], missing: set[str]) -> None:
+    """Save an SVG, room left for the letters that only its reader's fonts will show."""
+    with _fonts(fonts):
+        if missing:
+            stand_in = dict.fromkeys(map(ord, missing), _AS_WIDE)
+            with rewritten(figure, lambda text: text.translate(stand_in)):
+                figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+        figure.savefig(target, format="svg", metadata={"Date": None})
 
 
 def svg_of(figure: Figure, prefix: str, description: str) -> str:
@@ -140,8 +210,7 @@ def svg_of(figure: Figure, prefix: str, description: str) -> str:
     from markupsafe import escape
 
     buffer = io.StringIO()
-    with styled():
-        figure.savefig(buffer, format="svg", metadata=_metadata("svg"))
+    _save_svg(figure, buffer, *fonts_for(letters_of(figure)))
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(#|href="#)([\w.-]+)', text))
@@ -154,7 +223,3 @@ def svg_of(figure: Figure, prefix: str, description: str) -> str:
     text = re.sub(r"\n\s*", "\n", text)
     label = f'<svg role="img" aria-label="{escape(description)}" '
     return text.replace("<svg ", label, 1).strip()
-
-
-def _metadata(form: str) -> dict[str, None] | None:
-    return {"Date": None} if form == "svg" else None

@@ -1,6 +1,7 @@
 """The numbers behind the figures, against plain NumPy; and that every figure can be drawn."""
 
 import re
+import warnings
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -8,16 +9,17 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.model.metrics import calibration_error
 from irtjax.report.abilities import ability_intervals, draw_abilities
 from irtjax.report.all_items import ability_counts, information_of_all_items
-from irtjax.report.calibration import calibration_bins
-from irtjax.report.heatmap import draw_loadings, mean_loadings
+from irtjax.report.calibration import calibration_bins, calibration_summary
+from irtjax.report.dims_chart import draw_dim_correlations
+from irtjax.report.heatmap import draw_heatmap, draw_loadings, mean_loadings
 from irtjax.report.item_curves import chosen_items, item_curves, observed_shares
-from irtjax.report.items_scatter import draw_items
+from irtjax.report.items_scatter import draw_items, items_summary
 from irtjax.report.plot import KINDS, plot
-from irtjax.report.style import shortened, svg_of
+from irtjax.report.style import shortened, shortened_together, svg_of
 from irtjax.report.trace import trace_table
 
 
@@ -77,6 +79,10 @@ def test_calibration_bins_are_those_of_the_calibration_error(plain_fit):
     p = plain_fit.predict_cells(cells.model_index, cells.item_index)
     np.testing.assert_allclose(gap, calibration_error(p, cells.response), rtol=1e-6)
     assert bins["n"].sum() == len(cells)
+    summary = calibration_summary(bins).iloc[0]
+    assert summary["source"] == "held-out"
+    assert summary["n"] == len(cells)
+    np.testing.assert_allclose(summary["mean_gap"], gap, rtol=1e-12)
     assert set(bins["source"]) == {"held-out"}
     first = bins.iloc[0]
     interval = stats.binomtest(round(first["observed"] * first["n"]), int(first["n"]))
@@ -115,8 +121,11 @@ def test_the_trace_is_that_of_the_report(plain_fit):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_drawn_as_png_and_svg(name, kind, request, tmp_path):
     fit = request.getfixturevalue(name)
-    for suffix in ("png", "svg"):
-        plot(fit, kind, tmp_path / f"p.{suffix}")
+    with warnings.catch_warnings():
+        # Letters that no font of this machine has: tests/report/test_fonts.py.
+        warnings.filterwarnings("ignore", "no installed font has", IrtjaxWarning)
+        plot(fit, kind, tmp_path / "p.png")
+    plot(fit, kind, tmp_path / "p.svg")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     text = (tmp_path / "p.svg").read_text()
     ElementTree.fromstring(text)  # whatever the names, it is well-formed
@@ -144,7 +153,7 @@ def test_many_models_and_items_make_small_pictures():
     assert len(svg) < 60_000
     assert "model-0<" in svg
     assert "model-4999<" in svg
-    assert "4,960 models between" in svg
+    assert "ranks 21 to 4,980" in svg
     rng = np.random.default_rng(0)
     items = pd.DataFrame(
         rng.standard_normal((100_000, 2)), columns=["difficulty", "discrimination"]
@@ -155,6 +164,43 @@ def test_many_models_and_items_make_small_pictures():
     svg = svg_of(draw_loadings(loadings), "c", "loadings")
     assert len(svg) < 200_000
     assert "the 40 largest of 900" in svg
+
+
+def test_items_are_summed_up_as_drawn():
+    items = pd.DataFrame(
+        {"difficulty": [0.0, 1.0, np.nan, -1.0], "discrimination": [1.0, -2.0, 3.0, 0.5]}
+    )
+    told = items_summary(items).iloc[0].to_dict()
+    assert told == {
+        "n_items": 4,
+        "n_falling": 1,
+        "median_discrimination": 0.5,
+        "n_not_drawn": 1,
+    }
+
+
+def test_heatmaps_share_one_symmetric_scale_and_say_what_falls_without_colour():
+    value = np.array([[0.2, -0.004], [np.nan, -0.9]])
+    names = {"label": "l", "title": "t", "note": "n"}
+    axes, bar = draw_heatmap(value, ["a", "b"], ["c", "d"], **names).axes
+    assert axes.images[0].get_clim() == (-1, 1)
+    assert [text.get_text() for text in axes.texts] == ["0.20", "0.00", "\N{MINUS SIGN}0.90"]
+    assert [patch.get_xy() for patch in axes.patches] == [(0.5, 0.5)]  # hatched
+    assert list(bar.get_xticks()) == [-1, -0.5, 0, 0.5, 1]
+
+
+def test_dims_of_other_fits_are_rows_whichever_fit_comes_first():
+    table = pd.DataFrame(
+        [(1, 1, 2, 1, 0.9), (1, 1, 2, 2, 0.1), (1, 1, 3, 1, 0.5)]
+        + [(2, i, 3, j, i / 10 + j / 100) for i in (1, 2) for j in (1, 2, 3)],
+        columns=["dims", "dim", "other_dims", "other_dim", "correlation"],
+    )
+    axes = draw_dim_correlations(table, 2).axes[0]
+    np.testing.assert_allclose(
+        axes.images[0].get_array(), [[0.9, 0.1], [0.11, 0.21], [0.12, 0.22], [0.13, 0.23]]
+    )
+    rows = [text.get_text() for text in axes.get_yticklabels()]
+    assert rows == ["the one dim", "dim 1 of 3", "dim 2 of 3", "dim 3 of 3"]
 
 
 def test_ids_inside_an_svg_carry_the_prefix(plain_fit):
@@ -172,6 +218,13 @@ def test_names_are_shortened_in_the_middle():
     assert shortened("x" * 100) == "x" * 12 + "…" + "x" * 13
     assert shortened("a\nb\tc\x1b") == "a b c"
     assert shortened("_x") == " _x"
+
+
+def test_names_that_would_become_one_keep_what_tells_them_apart():
+    names = [f"an-organisation/a-model-{k}-instruct-fp8-chat" for k in (199, 1250, 1251)]
+    assert shortened_together(names) == ["…199…", "…1250…", "…1251…"]
+    assert shortened_together(["b" * 60, "x"]) == [shortened("b" * 60), "x"]
+    assert shortened_together(["x", "x"]) == ["x", "x"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,22 @@ PHONE = 390
 # Runs in the page: sorts the models by ability both ways, filters them, and measures.
 PROBE = """
 <script>
+// Of the flags: whether rows are cards that fit, how many are seen before and after the button.
+const cards = () => {
+  const box = document.querySelector("#flags .cards").closest(".table");
+  const seen = () => [...box.querySelectorAll("tbody tr")].filter((row) => row.offsetParent);
+  const before = seen(), more = box.querySelector("button.all");
+  const widest = Math.max(...before.map((row) => row.getBoundingClientRect().right));
+  const label = getComputedStyle(before[0].cells[1], "::before").content;
+  const isCard = getComputedStyle(before[0]).display === "grid";
+  const hasButton = more.offsetParent !== null;
+  more.click();
+  const sorter = box.querySelector("select.sort");
+  return {
+    isCard, hasButton, label, widest, before: before.length, after: seen().length,
+    all: box.querySelectorAll("tbody tr").length, hasSorter: sorter.offsetParent !== null,
+  };
+};
 window.addEventListener("load", () => {
   const box = document.querySelector("#models .table");
   const column = 1, head = box.querySelectorAll("th button")[column];
@@ -34,6 +50,9 @@ window.addEventListener("load", () => {
     width: document.documentElement.scrollWidth, inner: window.innerWidth,
     room: document.documentElement.clientWidth,
     pictures: document.querySelectorAll("figure svg").length,
+    named: [...document.querySelectorAll("figure svg, .scroll, input, select")]
+      .every((each) => each.ariaLabel || each.getAttribute("aria-labelledby")),
+    cards: cards(),
   };
   document.title = "probe " + JSON.stringify(told);
   window.parent.document.title = document.title;
@@ -95,6 +114,11 @@ def test_the_page_sorts_and_filters_without_console_errors(chromium, page):
     assert found["count"] == "1 of 30 rows"
     assert found["pictures"] >= 10
     assert found["width"] <= 1200
+    assert found["named"]
+    cards = found["cards"]
+    assert not cards["isCard"]
+    assert not cards["hasButton"]
+    assert cards["before"] == cards["all"]
 
 
 def test_an_error_in_the_page_would_be_seen(chromium, tmp_path):
@@ -113,3 +137,17 @@ def test_the_page_fits_a_phone(chromium, page):
     found = told(document)
     assert found["inner"] == PHONE
     assert found["width"] == found["room"]  # nothing sticks out
+    cards = found["cards"]
+    assert cards["isCard"]
+    assert cards["hasSorter"]
+    assert cards["label"] == '"flag"'
+    assert cards["widest"] <= PHONE
+    assert cards["before"] == min(10, cards["all"])
+    assert cards["after"] == cards["all"]
+
+
+def test_the_page_prints(chromium, page, tmp_path):
+    target = tmp_path / "page.pdf"
+    _, log = opened(chromium, page, 1000, f"--print-to-pdf={target}")
+    assert "CONSOLE" not in log, log
+    assert target.read_bytes().startswith(b"%PDF")

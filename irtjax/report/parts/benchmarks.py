@@ -5,11 +5,23 @@ import pandas as pd
 from irtjax.audit.benchmark_dims import dims_by_value, expected_dims, mixed_signals
 from irtjax.audit.integrity.blocks import DEFAULT_GROUP
 from irtjax.audit.quality import INDICATORS, item_quality, ranked_means
-from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.blocks import Block, Guide, TableView, Words
 from irtjax.report.heatmap import draw_loadings, mean_loadings
 from irtjax.report.part import Part, Request, Tables, drawn
 
 __all__ = ["BENCHMARKS"]
+
+_GUIDE = Guide(
+    shows="Which ability the items of each benchmark rest on, how strongly, and what the items are "
+    "worth on average.",
+    reading="A loading is the correlation of an answer with an ability, -1 to 1; negative: models "
+    "higher in it do worse. Discrimination share is the dim's part of what the items tell models "
+    "apart by; correlation is that of the models' averages with the ability, sign 0 where it may "
+    "be chance. Headroom (leh) is what models beyond the best would still gain.",
+    action="Report benchmarks of one dim together, and apart from those of another. Look for the "
+    "cause of a negative sign (refusals, a reversed key); split a benchmark that mixes signals; "
+    "renew or retire one with little discrimination and no headroom.",
+)
 
 _MOST_ROWS = 200
 
@@ -44,9 +56,9 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
         _measured(request, tables["benchmark_dims"]),
         *_expectations(request, tables),
         Words(
-            "Quality as PSN-IRT ranks it: discrimination, guessing, feasibility, headroom at the "
-            "highest ability (leh) and information there; 1 is best, the total leaves difficulty "
-            "out."
+            "Total rank is the sum of the ranks as PSN-IRT has them (discrimination, guessing, "
+            "feasibility, headroom at the highest ability, information there; 1 is best), without "
+            "difficulty."
         ),
         _quality(request, tables["benchmark_quality"]),
     ]
@@ -103,7 +115,13 @@ def _expectations(request: Request, tables: Tables) -> list[Block]:
         shown = table.head(_MOST_ROWS)
         blocks.append(
             TableView(
-                shown, "benchmark_expected.csv", title, len(table), True, long_text=["reason"]
+                shown,
+                "benchmark_expected.csv",
+                title,
+                len(table),
+                is_searchable=True,
+                long_text=["reason"],
+                is_cards=True,
             )
         )
     if "benchmark_mixed" in tables:
@@ -130,4 +148,6 @@ def _reason_against(request: Request) -> str:
     return f"{n:,} {have} no benchmark; give each one, or name another column of the items."
 
 
-BENCHMARKS = Part("benchmarks", "What benchmarks measure", _tables, _blocks, _reason_against)
+BENCHMARKS = Part(
+    "benchmarks", "What benchmarks measure", _GUIDE, _tables, _blocks, _reason_against
+)

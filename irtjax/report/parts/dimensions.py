@@ -11,13 +11,25 @@ from irtjax.audit.dimensions import (
     refit_agreement,
     stable_dims,
 )
-from irtjax.report.blocks import Block, TableView, Words
-from irtjax.report.dims_chart import draw_dims
+from irtjax.report.blocks import Block, Guide, TableView
+from irtjax.report.dims_chart import draw_dim_correlations, draw_dims
 from irtjax.report.part import Part, Request, Tables, drawn
 
-__all__ = ["DIMENSIONS"]
+__all__ = ["DIMENSIONS", "dims_to_compare"]
 
+_GUIDE = Guide(
+    shows="How many abilities the answers support, and whether refits (from random starts, without "
+    "half of the items, without half of the models) find the dims of this fit again.",
+    reading="Correlation is that of the models' abilities in the refit with those here, congruence "
+    "the same of the items' loadings; both are 1 at best. An unstable dim describes these data, "
+    "not an ability.",
+    action="Fit with the number of dims that is ringed (with `--quick` none is compared). Do not "
+    "name or report a dim that is not stable or has no signal.",
+)
 _DIMS = (1, 2, 3, 4, 5)
+# Three dims in any case; more with so many models each: below, they are fitted to noise, and every
+# number of dims has its programs to compile.
+_FEW_DIMS, _MODELS_A_DIM = 3, 12
 _REFITS = 2  # of each kind
 _METRICS = ["log_loss", "accuracy", "mae"]
 _HALF_CAN_HOLD = 2  # models a dim and intercept, in half of them
@@ -33,7 +45,7 @@ def _tables(request: Request) -> dict[str, pd.DataFrame]:
     tables = {"dim_refits": agreement, "dim_stability": stable_dims(agreement)}
     if request.quick:
         return tables | {"dim_variance": explained_variance({fit.spec.dims: fit})}
-    dims = [each for each in _DIMS if each < n_models]
+    dims = dims_to_compare(n_models, fit.spec.dims)
     found = compare_dims(fit, dims)
     fits = fits_by_dims(fit, dims)
     is_fit = found.table["predictor"] == "fit"
@@ -45,35 +57,48 @@ def _tables(request: Request) -> dict[str, pd.DataFrame]:
     }
 
 
+def dims_to_compare(n_models: int, dims: int) -> list[int]:
+    """Numbers of dims that so many models may hold, beside those of the fit and one more."""
+    most = max(_FEW_DIMS, n_models // _MODELS_A_DIM, dims + 1)
+    return [each for each in _DIMS if each <= most and each < n_models]
+
+
 def _blocks(request: Request, tables: Tables) -> list[Block]:
     stability, variance = tables["dim_stability"], tables["dim_variance"]
     blocks: list[Block] = []
     if "dim_comparison" in tables:
-        compared = tables["dim_comparison"]
-        mine = compared[compared["predictor"] == "fit"]
-        text = "Held-out log-loss by number of dims."
-        blocks.append(drawn(draw_dims(mine), "dims-compared", text, "dim_comparison"))
-        columns = ["predictor", "dims", *(c for m in _METRICS for c in (m, f"{m}_se"))]
-        shown = compared[[*columns, "is_chosen"]]
-        title = "Cross-validated predictions"
-        blocks.append(TableView(shown, "dim_comparison.csv", title, len(compared)))
-    blocks.append(
-        Words(
-            "A dim is stable when refits (from random starts, without half of the items, without "
-            "half of the models) find it again: they are aligned with this fit and correlated with "
-            "it. An unstable dim describes these data, not an ability."
-        )
-    )
+        blocks += _compared(request, tables)
+    verdict = ["dim", "is_stable", "reason"]
+    measured = [name for name in stability.columns if name not in verdict]
     title = "Do the dims come back"
     blocks.append(
-        TableView(stability, "dim_stability.csv", title, len(stability), long_text=["reason"])
+        TableView(
+            stability[[*verdict, *measured]],
+            "dim_stability.csv",
+            title,
+            len(stability),
+            long_text=["reason"],
+            is_cards=True,
+        )
     )
     title = "What each dim explains of the items' variance"
     blocks.append(TableView(variance, "dim_variance.csv", title, len(variance)))
-    if "dim_correlations" in tables:
-        found = tables["dim_correlations"]
-        title = "Correlations of the abilities in fits of different dims"
-        blocks.append(TableView(found, "dim_correlations.csv", title, len(found), choices=["dims"]))
+    return blocks
+
+
+def _compared(request: Request, tables: Tables) -> list[Block]:
+    """Pictures and a table of fits with other numbers of dims."""
+    compared, correlations = tables["dim_comparison"], tables["dim_correlations"]
+    mine = compared[compared["predictor"] == "fit"]
+    text = "Held-out log-loss by number of dims."
+    blocks: list[Block] = [drawn(draw_dims(mine), "dims-compared", text, "dim_comparison")]
+    if request.fit.spec.dims in set(correlations["dims"]) | set(correlations["other_dims"]):
+        text = "Correlations of the abilities in fits of other numbers of dims with those here."
+        figure = draw_dim_correlations(correlations, request.fit.spec.dims)
+        blocks.append(drawn(figure, "dims-correlated", text, "dim_correlations"))
+    columns = ["predictor", "dims", "is_chosen", *(c for m in _METRICS for c in (m, f"{m}_se"))]
+    title = "Cross-validated predictions"
+    blocks.append(TableView(compared[columns], "dim_comparison.csv", title, len(compared)))
     return blocks
 
 
@@ -83,4 +108,4 @@ def _reason_against(request: Request) -> str:
     return ""
 
 
-DIMENSIONS = Part("dims", "Dimensions", _tables, _blocks, _reason_against)
+DIMENSIONS = Part("dims", "Dimensions", _GUIDE, _tables, _blocks, _reason_against)

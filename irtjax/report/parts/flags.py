@@ -4,16 +4,27 @@ import pandas as pd
 
 from irtjax.audit.flag_names import FLAGS as MEANINGS
 from irtjax.audit.flags import flag_items
-from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.blocks import Block, Guide, TableView
 from irtjax.report.part import Part, Request, Tables
 
 __all__ = ["FLAGS"]
+
+_GUIDE = Guide(
+    shows="Items that look broken, the most pressing first, each with its number, threshold and "
+    "reason.",
+    reading="Value is what was measured and threshold where flags begin. A false discovery rate is "
+    "the expected share of false ones among the items with this flag down to that row.",
+    action="Review from the top, flag by flag, and stop where the false discovery rate says that "
+    "most are false. Correct wrong keys, drop one of two identical items, rewrite ambiguous "
+    "ones; then fit again.",
+)
 
 # Columns of item metadata that may hold an item's text, the likeliest first.
 _TEXTS = ("text", "question", "prompt", "input", "query", "problem", "content", "doc")
 _MOST_OF_A_FLAG = 40
 _MOST_ROWS = 400
 _SAMPLES = 2
+_FIRST_COLUMNS = ("item_id", "flag", "reason", "value", "threshold")
 
 
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
@@ -41,24 +52,22 @@ def _text_of_items(request: Request) -> pd.Series | None:
 def _blocks(request: Request, tables: Tables) -> list[Block]:
     flags, counts = tables["flags"], tables["flag_counts"]
     shown = flags.groupby("flag", sort=False).head(_MOST_OF_A_FLAG).head(_MOST_ROWS)
-    shown = shown[list(dict.fromkeys(["item_id", "reason", *shown.columns]))]
+    shown = shown[list(dict.fromkeys([*_FIRST_COLUMNS, *shown.columns]))]
     return [
-        Words(
-            "The most pressing first: number, threshold and reason of each flag. A false discovery "
-            "rate is the expected share of false ones among the items with this flag down to that "
-            f"row. Of each flag the first {_MOST_OF_A_FLAG} are shown."
+        TableView(
+            counts, "flag_counts.csv", "How many of each", len(counts), long_text=["meaning"]
         ),
-        TableView(counts, "flag_counts.csv", "Flags", len(counts), long_text=["meaning"]),
         TableView(
             shown,
             "flags.csv",
-            "Items to look at",
+            f"The items, of each flag the first {_MOST_OF_A_FLAG}",
             len(flags),
             is_searchable=True,
             choices=["flag"],
+            is_cards=True,
             long_text=["reason", *(["text"] if "text" in flags else [])],
         ),
     ]
 
 
-FLAGS = Part("flags", "Items to look at", _tables, _blocks)
+FLAGS = Part("flags", "Items to look at", _GUIDE, _tables, _blocks)

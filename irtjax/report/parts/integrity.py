@@ -5,10 +5,21 @@ import pandas as pd
 from irtjax.audit.integrity.blocks import DEFAULT_GROUP
 from irtjax.audit.integrity.check import audit_data
 from irtjax.checks import counted
-from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.blocks import Block, Guide, TableView, Words
 from irtjax.report.part import Part, Request, Tables
 
 __all__ = ["INTEGRITY"]
+
+_GUIDE = Guide(
+    shows="Blocks (what one model answered of one benchmark) that do not agree with those of the "
+    "other models, or agree too well with one.",
+    reading="The explanation says what was seen; z is how many standard errors it lies from what "
+    "the other models lead to expect, p adjusted the chance of it in clean data, over all tests. "
+    "Lag is the number of rows by which answers are shifted.",
+    action="Before anything below: compare each accused block with its source. Shifted, misordered "
+    "and copied blocks are faults of files: correct them, or leave the block out, and fit again. "
+    "Of copied models keep one.",
+)
 
 _FEWEST_MODELS = 3
 _MOST_ROWS = 200
@@ -53,11 +64,6 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
     accusations, summary = tables["accusations"], tables["data_summary"].iloc[0]
     blocks: list[Block] = [
         Words(
-            "A block is what one model answered of one benchmark. Blocks that do not agree with "
-            "those of the other models, or agree too well with one, are listed with the evidence; "
-            "look at them before you believe anything below."
-        ),
-        Words(
             f"{counted(int(summary['n_accusations']), 'accusation')} in "
             f"{counted(int(summary['n_blocks']), 'block')}. If copies and near-copies count as "
             f"one, {summary['effective_models']:.1f} of {int(summary['n_models']):,} models remain "
@@ -76,6 +82,7 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
                 is_searchable=True,
                 choices=["kind"],
                 long_text=["explanation"],
+                is_cards=True,
             )
         )
     if "published" in tables:
@@ -92,4 +99,4 @@ def _reason_against(request: Request) -> str:
     return ""
 
 
-INTEGRITY = Part("data", "Are the data what they say", _tables, _blocks, _reason_against)
+INTEGRITY = Part("data", "Are the data what they say", _GUIDE, _tables, _blocks, _reason_against)

@@ -3,10 +3,19 @@
 import pandas as pd
 
 from irtjax.report.abilities import ability_intervals, draw_abilities
-from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.blocks import Block, Guide, TableView, Words
 from irtjax.report.part import Part, Request, Tables, drawn
 
 __all__ = ["MODELS"]
+
+_GUIDE = Guide(
+    shows="How able each model is, and how sure that is.",
+    reading="Ability has mean 0 and standard deviation 1 over the models of this fit; se is its "
+    "standard error. Expected score is the mean predicted probability over all items, p correct "
+    "the share right of those that were answered.",
+    action="Do not rank models whose intervals overlap. Where clustered intervals are much wider, "
+    "benchmarks disagree about the model: report it benchmark by benchmark.",
+)
 
 _MOST_ROWS = 300
 _MOST_DIMS = 6
@@ -45,4 +54,4 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
     return blocks
 
 
-MODELS = Part("models", "Abilities of the models", _tables, _blocks)
+MODELS = Part("models", "Abilities of the models", _GUIDE, _tables, _blocks)

@@ -3,11 +3,20 @@
 import pandas as pd
 
 from irtjax.fit.result import FitResult
-from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.blocks import Block, Guide, TableView, Words
 from irtjax.report.part import Part, Request, Tables
 from irtjax.report.trust import trust_checks
 
 __all__ = ["OVERVIEW", "fit_facts"]
+
+_GUIDE = Guide(
+    shows="Whether to believe this page, the doubts first, and what was fitted.",
+    reading="good: nothing to do. look: it may change what you conclude. bad: do not quote results "
+    "that rest on it.",
+    action="Work through bad and look from the top; each finding names what to change. With more "
+    "than one bad, mend and fit again before you read on.",
+)
+_WORST_FIRST = ("bad", "look", "good")
 
 
 def fit_facts(fit: FitResult) -> pd.DataFrame:
@@ -41,11 +50,12 @@ def _closing(request: Request, tables: Tables) -> dict[str, pd.DataFrame]:
 
 def _blocks(request: Request, tables: Tables) -> list[Block]:
     facts, checks, warnings = tables["fit"], tables["trust"], tables["warnings"]
+    worst_first = checks["verdict"].map(_WORST_FIRST.index).sort_values(kind="stable").index
     return [
         TableView(
-            checks,
+            checks.loc[worst_first],
             "trust.csv",
-            "Whether to trust it",
+            "Checks",
             len(checks),
             long_text=["finding"],
             verdicts=["verdict"],
@@ -55,4 +65,4 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
     ]
 
 
-OVERVIEW = Part("overview", "What was fitted", _tables, _blocks, closing=_closing)
+OVERVIEW = Part("overview", "Whether to trust it", _GUIDE, _tables, _blocks, closing=_closing)

@@ -7,10 +7,17 @@ from irtjax.report.all_items import (
     draw_test_information,
     information_of_all_items,
 )
-from irtjax.report.blocks import Block
+from irtjax.report.blocks import Block, Guide
 from irtjax.report.part import Part, Request, Tables, drawn
 
 __all__ = ["PRECISION"]
+
+_GUIDE = Guide(
+    shows="How precisely all items together measure an ability, above where the models are.",
+    reading="The standard error of an ability is 1 / sqrt(information). The other abilities are 0.",
+    action="Where models stand beyond the bulk of the information, add items of that difficulty: "
+    "harder ones if the best models are there.",
+)
 
 _MOST_DIMS = 4
 
@@ -36,4 +43,4 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
     ]
 
 
-PRECISION = Part("precision", "Precision", _tables, _blocks)
+PRECISION = Part("precision", "Precision", _GUIDE, _tables, _blocks)

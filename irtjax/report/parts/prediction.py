@@ -2,15 +2,24 @@
 
 import pandas as pd
 
-from irtjax.report.blocks import Block, TableView, Words
-from irtjax.report.calibration import calibration_bins, draw_calibration
+from irtjax.report.blocks import Block, Guide, TableView, Words
+from irtjax.report.calibration import calibration_bins, calibration_summary, draw_calibration
 from irtjax.report.part import Part, Request, Tables, drawn
 
 __all__ = ["PREDICTION"]
 
+_GUIDE = Guide(
+    shows="How well the fit predicts single answers, beside plain baselines.",
+    reading="Lower log-loss (nats an answer) is better; off the dashed line, predicted "
+    "probabilities do not come true.",
+    action="If a baseline predicts better, do not use this fit: try more dims, `--group`, or "
+    "another estimator. If dots leave the line, distrust predicted scores there.",
+)
+
 
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
-    tables = {"calibration": calibration_bins(request.fit, seed=request.seed)}
+    bins = calibration_bins(request.fit, seed=request.seed)
+    tables = {"calibration": bins, "calibration_summary": calibration_summary(bins)}
     heldout = request.fit.report.get("heldout")
     if heldout is not None:
         rows = {"this fit": heldout["model"]} | heldout["baselines"]
@@ -33,8 +42,9 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
         )
     text = "Shares of right answers against predicted probabilities, in 15 bins."
     figure = draw_calibration(tables["calibration"])
-    blocks.append(drawn(figure, "prediction-calibration", text, "calibration"))
+    files = ("calibration", "calibration_summary")
+    blocks.append(drawn(figure, "prediction-calibration", text, *files))
     return blocks
 
 
-PREDICTION = Part("prediction", "Predictions", _tables, _blocks)
+PREDICTION = Part("prediction", "Predictions", _GUIDE, _tables, _blocks)

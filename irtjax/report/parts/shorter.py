@@ -3,10 +3,20 @@
 import pandas as pd
 
 from irtjax.audit.filtering import FEWEST_MODELS, validate_filters
-from irtjax.report.blocks import Block, TableView, Words
+from irtjax.report.blocks import Block, Guide, TableView
 from irtjax.report.part import Part, Request, Tables
 
 __all__ = ["SHORTER"]
+
+_GUIDE = Guide(
+    shows="How well fewer items rank models that had no part in choosing them: items are chosen by "
+    "a fit of half of the models, and judged by the other half.",
+    reading="r and rho (Pearson, Spearman) of the averages over the items kept: full, with those "
+    "over all items; ability, with the ability in the dim. filter keeps the most discriminating of "
+    "every difficulty (BenchMIRT's), selection is irtjax select, random as many at random.",
+    action="To keep the ranking by the average, take the version with the highest rho full; to "
+    "measure one dim, the highest r ability. `irtjax filter` and `irtjax select` write them.",
+)
 
 _HALVES, _QUICK_HALVES = 3, 2
 _REMOVED, _QUICK_REMOVED = (0.5, 0.9), (0.9,)
@@ -28,16 +38,12 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
     table = tables["shorter_versions"]
     shown = [name for name in table if not str(name).endswith("_se")]
     return [
-        Words(
-            "Items are chosen by a fit of half of the models; the other half's averages over them "
-            "are correlated with their averages over all items (full) and with their abilities "
-            "(Pearson's r, Spearman's rho, means over random halves). filter keeps the most "
-            "discriminating of every difficulty, as BenchMIRT does; selection is irtjax select; "
-            "random is as many items at random. irtjax filter and irtjax select write such "
-            "versions."
-        ),
         TableView(
-            table[shown], "shorter_versions.csv", "Shorter versions", len(table), False, ["method"]
+            table[shown],
+            "shorter_versions.csv",
+            "By dim and share removed",
+            len(table),
+            choices=["method"],
         ),
     ]
 
@@ -51,4 +57,4 @@ def _reason_against(request: Request) -> str:
     return ""
 
 
-SHORTER = Part("shorter", "Shorter versions", _tables, _blocks, _reason_against)
+SHORTER = Part("shorter", "Shorter versions", _GUIDE, _tables, _blocks, _reason_against)
