@@ -74,7 +74,8 @@ def compile_estimates(settings: ItemsSettings, blocks: Blocks, state: State) -> 
         return
     ability = np.asarray(state.outer.ability)
     matrix = np.eye(ability.shape[1] + 1, dtype=ability.dtype)
-    _estimates_at.lower(settings, blocks, state, ability, matrix).compile()
+    run = _estimates_soon if settings.compiles_soon else _estimates
+    run.lower(settings, blocks, state, ability, matrix, None).compile()
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -15,7 +15,7 @@ from irtjax.report.blocks import Block, Guide, TableView
 from irtjax.report.dims_chart import draw_dim_correlations, draw_dims
 from irtjax.report.part import Part, Request, Tables, drawn
 
-__all__ = ["DIMENSIONS", "dims_to_compare"]
+__all__ = ["DIMENSIONS"]
 
 _GUIDE = Guide(
     shows="How many abilities the answers support, and whether refits (from random starts, without "
@@ -27,9 +27,6 @@ _GUIDE = Guide(
     "name or report a dim that is not stable or has no signal.",
 )
 _DIMS = (1, 2, 3, 4, 5)
-# Three dims in any case; more with so many models each: below, they are fitted to noise, and every
-# number of dims has its programs to compile.
-_FEW_DIMS, _MODELS_A_DIM = 3, 12
 _REFITS = 2  # of each kind
 _METRICS = ["log_loss", "accuracy", "mae"]
 _HALF_CAN_HOLD = 2  # models a dim and intercept, in half of them
@@ -45,7 +42,7 @@ def _tables(request: Request) -> dict[str, pd.DataFrame]:
     tables = {"dim_refits": agreement, "dim_stability": stable_dims(agreement)}
     if request.quick:
         return tables | {"dim_variance": explained_variance({fit.spec.dims: fit})}
-    dims = dims_to_compare(n_models, fit.spec.dims)
+    dims = [each for each in _DIMS if each < n_models]
     found = compare_dims(fit, dims)
     fits = fits_by_dims(fit, dims)
     is_fit = found.table["predictor"] == "fit"
@@ -55,12 +52,6 @@ def _tables(request: Request) -> dict[str, pd.DataFrame]:
         "dim_variance": explained_variance(fits),
         "dim_correlations": dim_correlations(fits),
     }
-
-
-def dims_to_compare(n_models: int, dims: int) -> list[int]:
-    """Numbers of dims that so many models may hold, beside those of the fit and one more."""
-    most = max(_FEW_DIMS, n_models // _MODELS_A_DIM, dims + 1)
-    return [each for each in _DIMS if each <= most and each < n_models]
 
 
 def _blocks(request: Request, tables: Tables) -> list[Block]:
