@@ -213,8 +213,9 @@ def asymptote_flags(evidence: ItemEvidence, n_options: np.ndarray | None) -> lis
 
 def _regular(evidence: ItemEvidence) -> np.ndarray:
     """Posterior probability that an item is neither falling nor has a wrong key."""
-    items, mixture = evidence.items, evidence.mixture
-    prior = np.log([1 - mixture.falling - mixture.wrong_key, mixture.falling, mixture.wrong_key])
+    items, falling = evidence.items, evidence.falling
+    wrong_key = np.full_like(falling, evidence.mixture.wrong_key)
+    prior = np.log(np.stack([1 - falling - wrong_key, falling, wrong_key], axis=1))
     kinds = np.stack([items.regular, items.falling, items.wrong_key], axis=1) + prior
     return np.exp(kinds[:, 0] - logsumexp(kinds, axis=1))
 
