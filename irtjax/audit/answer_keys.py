@@ -109,14 +109,14 @@ def _curve_likelihoods(
 ) -> np.ndarray:
     """Log-likelihood of who took each option, as the right one of an ordinary item."""
     found = np.empty(len(options.code))
-    falling = evidence.mixture.falling
     owner = items[options.item]
     group = evidence.composite.group[owner]
     for g in np.unique(group).tolist():
         chosen = np.flatnonzero(group == g)
         curves = curves_of(evidence.composite, g).without_wrong_key()
         counts = _option_counts(answers.code, owner[chosen], options.code[chosen])
-        found[chosen] = either_right_kind(evidence_of(counts, curves, evidence.mixture), falling)
+        each = evidence_of(counts, curves, evidence.mixture)
+        found[chosen] = either_right_kind(each, evidence.falling[owner[chosen]])
     return found
 
 
@@ -148,7 +148,7 @@ def _with_gaps(
         for q in CHOSEN.tolist():
             counts = _gap_counts(answers.code, owner[chosen], options.code[rows[chosen]])
             likelihood = evidence_of(counts, _gap_curves(curves, q), evidence.mixture)
-            each.append(either_right_kind(likelihood, evidence.mixture.falling))
+            each.append(either_right_kind(likelihood, evidence.falling[owner[chosen]]))
         found[chosen] = logsumexp(np.stack(each, axis=1) + share[rows[chosen]], axis=1)
     return found
 

@@ -15,6 +15,7 @@ from scipy import stats
 from irtjax.checks import check_number, check_path, shown
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.all_responses import all_responses
 from irtjax.fit.prediction import cell_probabilities
 from irtjax.fit.result import FitResult
 from irtjax.fit.rotation import loadings
@@ -25,6 +26,7 @@ __all__ = ["Comparison", "compare_models"]
 
 _Z = stats.norm.ppf(0.975)
 _FEWEST = 2  # items that a t-test needs
+_NO_VALUE = "(no value)"  # of items without one in a column: they are counted, not dropped
 _STEP = 0.01  # of abilities, for slopes of expected scores
 
 
@@ -83,8 +85,9 @@ def compare_models(
 
     Returns:
         Differences by dim and by value, and items gained and lost. Tests are of the items that
-        both answered: paired t-tests, p-values adjusted by Holm within each table; Cohen's d is the
-        difference over the pooled standard deviation of both models' responses.
+        both answered, held out of the fit or not: paired t-tests, p-values adjusted by Holm within
+        each table; Cohen's d is the difference over the pooled standard deviation of both models'
+        responses.
 
     Raises:
         InputError: a model or a column that is not there, the same model twice, fewer than two
@@ -94,7 +97,8 @@ def compare_models(
     rows = [_row(fit.data, model) for model in (model_a, model_b)]
     if rows[0] == rows[1]:
         raise InputError(f"{shown(model_a)} is compared with itself; name two models")
-    responses = np.stack([_responses(fit.data, row) for row in rows])
+    data = all_responses(fit)
+    responses = np.stack([_responses(data, row) for row in rows])
     is_common = np.all(responses >= 0, axis=0)
     if np.count_nonzero(is_common) < _FEWEST:
         raise InputError(
@@ -174,6 +178,8 @@ def _by_value(pair: _Pair, expected: np.ndarray, columns: list[str]) -> pd.DataF
     for column in columns:
         codes, names = pd.factorize(metadata[column].iloc[pair.item].astype(object))
         groups += [(column, str(name), np.flatnonzero(codes == g)) for g, name in enumerate(names)]
+        if (codes < 0).any():
+            groups.append((column, _NO_VALUE, np.flatnonzero(codes < 0)))
     found = []
     for column, value, which in groups:
         difference = float(np.mean(expected[1, which] - expected[0, which]))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from irtjax.checks import check_number, check_whole, shown
+from irtjax.checks import check_number, check_whole, counted, shown
 from irtjax.errors import InputError
 from irtjax.fit.alignment import align
 from irtjax.fit.refits import refit_without
@@ -38,43 +38,91 @@ def filter_items(
 
     Args:
         fit: the fit.
-        removed: share of the items to remove, within every bin.
+        removed: share of the items to remove, from 0 to below 1.
         dim: the ability to keep measuring (1, 2, ...).
         by: item column; the filter works within each of its values. Without, over all items.
         n_bins: quantile bins of difficulty along the dim (`-intercept / |slope|` on it).
 
     Returns:
         A row an item in the data's order: `item_id`, `by`'s column, `difficulty` along the dim,
-        `slope` on the dim, `bin` (from 0, the easiest), `is_kept`. In a bin of n items
-        `n - floor(removed n)` are kept, so that no bin vanishes.
+        `slope` on the dim, `bin` (from 0, the easiest), `is_kept`. `round(removed n)` of all n
+        items go. Each value of `by`, and within it each bin, loses its share of them; what whole
+        items leave over is taken from the largest remainders, and of equal ones where the item
+        that would go discriminates least.
 
     Raises:
-        InputError: a share, dim or number of bins out of its bounds, a column that is not there.
+        InputError: a share, dim or number of bins out of its bounds, a column that is not there,
+            a share that leaves no item.
     """
-    check_number("removed", removed, 0, 1)
+    _check_removed(removed)
     check_whole("dim", dim, 1, fit.spec.dims)
     check_whole("n_bins", n_bins, 1)
     slope, intercept, _ = slope_and_intercept(fit)
     along = slope[:, dim - 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         difficulty = np.where(along == 0, np.sign(-intercept) * np.inf, -intercept / np.abs(along))
-    group = np.zeros(len(along), np.int32) if by is None else fit.data.groups(by)[0]
-    found_bin, is_kept = np.zeros(len(along), np.int64), np.zeros(len(along), bool)
-    for each in np.unique(group):
-        which = np.flatnonzero(group == each)
-        rank = np.empty(len(which), np.int64)
-        rank[np.argsort(difficulty[which], kind="stable")] = np.arange(len(which))
-        found_bin[which] = rank * n_bins // len(which)
-        for number in np.unique(found_bin[which]):
-            inside = which[found_bin[which] == number]
-            # The share to remove, to rounding: .9 of 10 is 9, though .9 * 10 may fall short of it.
-            count = len(inside) - int(np.floor(removed * len(inside) + 1e-9))
-            is_kept[inside[np.argsort(-along[inside], kind="stable")[:count]]] = True
+    group = np.zeros(len(along), np.int64) if by is None else fit.data.groups(by)[0]
+    found_bin = np.zeros(len(along), np.int64)
+    for which in _parts(group, np.argsort(difficulty, kind="stable")):
+        found_bin[which] = np.arange(len(which)) * n_bins // len(which)
+    is_kept = ~_removed(along, group, found_bin, removed)
     columns: dict[str, Any] = {"item_id": fit.data.item_ids}
     if by is not None:
         columns[by] = fit.data.item_metadata[by].to_numpy()
     columns |= {"difficulty": difficulty, "slope": along, "bin": found_bin, "is_kept": is_kept}
     return pd.DataFrame(columns)
+
+
+def _check_removed(removed: float) -> None:
+    if not 0 <= check_number("removed", removed) < 1:
+        raise InputError(f"removed is a share from 0 to below 1, not {shown(removed)}")
+
+
+def _removed(
+    slope: np.ndarray, group: np.ndarray, found_bin: np.ndarray, removed: float
+) -> np.ndarray:
+    """Which items go: each group's part of all that go, and each bin's of those of its group."""
+    # 2.5 items are 3; to rounding: .9 of 10 is 9, though .9 * 10 may fall short of it.
+    total = int(np.floor(removed * len(slope) + 0.5 + 1e-9))
+    if total >= len(slope):
+        raise InputError(
+            f"removing {removed:g} of {counted(len(slope), 'item')} leaves none; remove a smaller "
+            "share"
+        )
+    is_removed = np.zeros(len(slope), bool)
+    groups = _parts(group, np.argsort(slope, kind="stable"))
+    for part, count in zip(groups, _shared_out(total, groups, slope, removed), strict=True):
+        bins = _parts(found_bin, part)
+        for inside, n_gone in zip(bins, _shared_out(count, bins, slope, removed), strict=True):
+            is_removed[inside[:n_gone]] = True
+    return is_removed
+
+
+def _parts(code: np.ndarray, items: np.ndarray) -> list[np.ndarray]:
+    """These items by their code, each part in their order."""
+    ordered = items[np.argsort(code[items], kind="stable")]
+    return np.split(ordered, np.flatnonzero(np.diff(code[ordered])) + 1)
+
+
+def _shared_out(
+    total: int, parts: list[np.ndarray], slope: np.ndarray, removed: float
+) -> list[int]:
+    """How many items go from each part, `total` in all, by largest remainders.
+
+    Args:
+        total: within one item a part of the sum of the parts' shares.
+        parts: items of each, the least discriminating first.
+        slope: of all items.
+        removed: share of every part.
+    """
+    exact = removed * np.array([len(part) for part in parts])
+    count = np.floor(exact + 1e-9).astype(int)
+    # Ties, of which equal parts have many, go by the item that would go next.
+    following = [slope[part[n]] for part, n in zip(parts, count.tolist(), strict=True)]
+    remainder = np.round(exact - count, 9)
+    order = np.lexsort((following, -remainder))
+    count[order[: total - int(count.sum())]] += 1
+    return count.tolist()
 
 
 def validate_filters(
@@ -117,8 +165,7 @@ def validate_filters(
         )
     check_whole("halves", halves, 2)
     for share in removed:
-        if not 0 <= check_number("removed", share) < 1:
-            raise InputError(f"removed is a share from 0 to below 1, not {shown(share)}")
+        _check_removed(share)
     listed = [dims] if isinstance(dims, int) else list(dims)
     chosen_dims = [check_whole("dim", dim, 1, fit.spec.dims) for dim in listed]
     rng, matrix = np.random.default_rng(seed), fit.data.to_dense()

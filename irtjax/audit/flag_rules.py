@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, ndtr
 
+from irtjax.audit.chance_tail import chance_tail
 from irtjax.audit.dependence import Twins
 from irtjax.audit.item_curves import ASYMPTOTES
 from irtjax.audit.item_evidence import ItemEvidence
@@ -212,8 +213,9 @@ def asymptote_flags(evidence: ItemEvidence, n_options: np.ndarray | None) -> lis
 
 def _regular(evidence: ItemEvidence) -> np.ndarray:
     """Posterior probability that an item is neither falling nor has a wrong key."""
-    items, mixture = evidence.items, evidence.mixture
-    prior = np.log([1 - mixture.falling - mixture.wrong_key, mixture.falling, mixture.wrong_key])
+    items, falling = evidence.items, evidence.falling
+    wrong_key = np.full_like(falling, evidence.mixture.wrong_key)
+    prior = np.log(np.stack([1 - falling - wrong_key, falling, wrong_key], axis=1))
     kinds = np.stack([items.regular, items.falling, items.wrong_key], axis=1) + prior
     return np.exp(kinds[:, 0] - logsumexp(kinds, axis=1))
 
@@ -235,7 +237,11 @@ def identical_flags(found: Copies, ids: np.ndarray) -> Flagged:
     rate[order] = _least_so_far((false / np.maximum(n_copied, 1))[::-1])[::-1]
     chosen = is_copied & (rate <= DISCOVERY_RATE)
     partner = _partners(found.same, np.flatnonzero(chosen))
-    threshold = float(expected[chosen].max()) if chosen.any() else np.nan
+    # One item more may be called a copy where the false finds then stay within their share.
+    n_chosen = int(chosen.sum())
+    spent = float(expected[rate <= DISCOVERY_RATE].sum())
+    strictest = float(expected[rate > DISCOVERY_RATE].min(initial=np.inf))
+    threshold = min(strictest, DISCOVERY_RATE * (n_chosen + 1) - spent)
     return _flagged(
         "identical_responses", chosen, expected, threshold,
         lambda j: f"the same responses as {ids[partner[j]]}"
@@ -266,20 +272,26 @@ def _partners(same: np.ndarray, items: np.ndarray) -> dict[int, int]:
 def dependence_flags(twins: Twins, ids: np.ndarray) -> Flagged:
     """`local_dependence`: Q3 above what responses drawn from the fit reach.
 
+    Benjamini and Hochberg's rule on the chance of each item's Q3: of all items flagged a share of
+    `DISCOVERY_RATE` at most may be so by chance, and where no item depends on another, any is
+    flagged with that probability at most.
+
     Args:
         twins: the highest Q3 of each item.
         ids: of the items.
     """
-    q3 = np.nan_to_num(twins.q3, nan=-1.0)
-    chance, order = np.sort(twins.chance), np.argsort(q3, kind="stable")
-    rising = q3[order]
-    n_chance = len(chance) - np.searchsorted(chance, rising, side="left")
-    n_found = len(rising) - np.searchsorted(rising, rising, side="left")
-    rate = np.empty(len(q3))
-    # One more than was seen: a sample that none exceeds does not make chance impossible.
-    rate[order] = _least_so_far((n_chance + 1) / twins.n_samples / n_found)
-    chosen = (twins.partner >= 0) & (rate <= DISCOVERY_RATE)
-    threshold = float(q3[chosen].min()) if chosen.any() else np.nan
+    judged = np.flatnonzero(np.nan_to_num(twins.q3) > 0)
+    q3, rate = np.nan_to_num(twins.q3), np.ones(len(twins.q3))
+    threshold, chosen = np.nan, np.zeros(len(q3), bool)
+    if len(judged) and (twins.chance > 0).any():
+        # Items too poor to be judged have a Q3 of 0, in the data and by chance.
+        tail = chance_tail(twins.chance[twins.chance > 0], q3[judged])
+        p = tail.exceeded(q3[judged])
+        order = np.argsort(-p, kind="stable")
+        place = np.arange(len(p), 0, -1)
+        rate[judged[order]] = _least_so_far(p[order] * len(p) / place)
+        chosen = rate <= DISCOVERY_RATE
+        threshold = tail.reached(DISCOVERY_RATE * max(int(chosen.sum()), 1) / len(p))
     return _flagged(
         "local_dependence", chosen, q3, threshold,
         lambda j: f"residuals correlate {q3[j]:.2f} with those of {ids[twins.partner[j]]}",

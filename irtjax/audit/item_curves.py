@@ -1,9 +1,9 @@
 """The curves that an item may have: a fixed grid, met by all models at once.
 
 Three kinds of items share the grid of slopes and places. A regular item has the curve
-`P = c + (d - c) sigmoid(slope theta + intercept)`; a falling one the same with `-.3 slope`; one
-with a wrong key is answered "right" only by models that miss it and take the recorded option,
-`q (1 - P)`.
+`P = c + (d - c) sigmoid(slope theta + intercept)`; a falling one the same with `-.3 slope`, or as
+steep as the others; one with a wrong key is answered "right" only by models that miss it and take
+the recorded option, `q (1 - P)`.
 """
 
 import itertools
@@ -45,15 +45,18 @@ ASYMPTOTES = np.array(
 )  # fmt: skip
 # Which of them something must be wrong with: a shortcut, or an ambiguous text.
 SUSPECT = (ASYMPTOTES[:, 0] > 0.3) | (ASYMPTOTES[:, 1] < 0.8)
-# A slope that falls is a weak one: ability hardly ever hurts as much as it helps elsewhere.
-_FALLING_SHARE = 0.3
+# A slope that falls is mostly a weak one: ability seldom hurts as much as it helps elsewhere. Where
+# it does (harm done by the able, an item of another dim), the curve goes from 1 to 0, with the
+# places of the rising ones; a wrong key's stays below the share of those that took it for right.
+_MILD, _STEEP = 0.3, 1.0
+_STEEP_ENDS = (0.005, 0.995)
 # How often models that miss the item take the option that is recorded as the key.
 CHOSEN = np.array([0.05, 0.2, 0.4, 0.6, 0.8, 0.95])
-_PLAIN = (0.1, 0.995)  # asymptotes of falling items, and of those behind a wrong key
+_PLAIN = (0.1, 0.995)  # asymptotes of mildly falling items, and of those behind a wrong key
 
 N_PLACES = len(PLACES)
 N_REGULAR = N_PLACES * len(ASYMPTOTES)
-N_FALLING = N_PLACES
+N_FALLING = 2 * N_PLACES
 N_WRONG_KEY = N_PLACES * len(CHOSEN)
 _N_NODES = 5
 
@@ -62,8 +65,8 @@ _N_NODES = 5
 class Curves:
     """Logarithms of P and 1 - P for every model and curve.
 
-    Curves stand in the order regular (asymptotes, places), falling (places), wrong key (chosen,
-    places).
+    Curves stand in the order regular (asymptotes, places), falling (mild or steep, places), wrong
+    key (chosen, places).
     """
 
     log_right: Float[Array, "models curves"]
@@ -89,10 +92,13 @@ def item_curves(ability: Float[Array, " models"], error: Float[Array, " models"]
     regular = [
         _probabilities(ability, error, slope, intercept, float(c), float(d)) for c, d in ASYMPTOTES
     ]
-    falling = _probabilities(ability, error, -_FALLING_SHARE * slope, intercept, *_PLAIN)
+    falling = [
+        _probabilities(ability, error, -_MILD * slope, intercept, *_PLAIN),
+        _probabilities(ability, error, -_STEEP * slope, intercept, *_STEEP_ENDS),
+    ]
     _, not_p = _probabilities(ability, error, slope, intercept, *_PLAIN)
     wrong_key = [(float(q) * not_p, 1 - float(q) * not_p) for q in CHOSEN]
-    right, wrong = zip(*regular, falling, *wrong_key, strict=True)
+    right, wrong = zip(*regular, *falling, *wrong_key, strict=True)
     return Curves(jnp.log(jnp.concatenate(right, 1)), jnp.log(jnp.concatenate(wrong, 1)))
 
 

@@ -15,6 +15,7 @@ from irtjax.audit.item_mixture import (
     Evidence,
     Mixture,
     evidence_of,
+    falling_shares,
     fitted_mixture,
 )
 from irtjax.data.answers import KEY, NO_CELL
@@ -33,11 +34,19 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class ItemEvidence:
-    """The shares of the curves, and each item's evidence in the order of the data."""
+    """The shares of the curves, and each item's evidence in the order of the data.
+
+    Attributes:
+        composite: abilities and groups.
+        mixture: shares of the curves.
+        items: evidence of each.
+        falling: share of falling items in the benchmark of each item.
+    """
 
     composite: Composite
     mixture: Mixture
     items: Evidence
+    falling: np.ndarray
 
 
 def item_evidence(fit: FitResult) -> ItemEvidence:
@@ -75,9 +84,9 @@ def judged_items(
     back = np.argsort(np.concatenate(order))
     fields = [field.name for field in dataclasses.fields(Evidence)]
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
-    return ItemEvidence(
-        composite, mixture, Evidence(**{name: each[back] for name, each in joined.items()})
-    )
+    items = Evidence(**{name: each[back] for name, each in joined.items()})
+    falling = falling_shares(items, mixture, composite.benchmark)
+    return ItemEvidence(composite, mixture, items, falling)
 
 
 def curves_of(composite: Composite, group: int) -> Curves:

@@ -35,6 +35,7 @@ __all__ = [
     "Mixture",
     "either_right_kind",
     "evidence_of",
+    "falling_shares",
     "fitted_mixture",
     "mixture_weights",
     "shares_of_wrong_keys",
@@ -45,6 +46,9 @@ N_FITTED = 4096  # items that the shares are estimated from, evenly spread
 _N_STEPS = 40  # few enough that the shares stay smooth
 # Prior shares of falling items and of wrong keys, and how many items they count for.
 _FALLING, _WRONG_KEY, _SHARES_COUNT = 0.03, 0.01, 100.0
+# Of the falling items, those that fall as steeply as others rise; in items, and their benchmark's.
+_STEEP, _STEEP_COUNT = 0.1, 10.0
+_BENCHMARK_COUNT = 30.0
 _N_SHARE_STEPS = 100
 _WEIGHT_COUNT = 50.0
 _ASYMPTOTE_SHARES = np.array([0.33, 0.28, 0.2, 0.1, 0.01, 0.005, 0.06, 0.01, 0.005])
@@ -70,11 +74,13 @@ class Mixture:
         weight: N_REGULAR, sums to 1.
         falling: share of falling items.
         wrong_key: share of items with a wrong key.
+        steep: share of the falling items that fall as steeply as others rise.
     """
 
     weight: np.ndarray
     falling: float
     wrong_key: float
+    steep: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +100,8 @@ class Evidence:
     asymptotes: np.ndarray
 
 
-def either_right_kind(items: Evidence, falling: float) -> np.ndarray:
-    """Log-likelihood of items that are regular or, with this share, falling."""
+def either_right_kind(items: Evidence, falling: np.ndarray) -> np.ndarray:
+    """Log-likelihood of items that are regular or, with these shares, falling."""
     return np.logaddexp(np.log1p(-falling) + items.regular, np.log(falling) + items.falling)
 
 
@@ -133,8 +139,32 @@ def fitted_mixture(samples: Iterable[tuple[Iterable[Counts], Curves]]) -> Mixtur
     size = N_FITTED if len(rows) > ROWS else ROWS  # two shapes, two compilations
     is_row = (np.arange(size) < len(rows)).astype(rows.dtype)
     rows = np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=1)
-    weight, falling, wrong_key = _em(rows, is_row, jnp.asarray(start.weight, rows.dtype))
-    return Mixture(np.asarray(weight, np.float64), float(falling), float(wrong_key))
+    weight, *shares = _em(rows, is_row, jnp.asarray(start.weight, rows.dtype))
+    return Mixture(np.asarray(weight, np.float64), *(float(each) for each in shares))
+
+
+def falling_shares(items: Evidence, mixture: Mixture, benchmark: np.ndarray) -> np.ndarray:
+    """Share of falling items in the benchmark of each item, by EM.
+
+    Where many items of a benchmark fall, a falling one is no sign of a wrong key.
+
+    Args:
+        items: the evidence.
+        mixture: shares among all items: a prior that counts for 30 of a benchmark's.
+        benchmark: of each item.
+    """
+    n_items = np.bincount(benchmark)
+    share = np.full(len(n_items), mixture.falling)
+    for _ in range(_N_STEPS):
+        falling = share[benchmark]
+        regular = np.log1p(-falling - mixture.wrong_key) + items.regular
+        others = np.logaddexp(regular, np.log(mixture.wrong_key) + items.wrong_key)
+        log_falling = np.log(falling) + items.falling
+        posterior = np.exp(log_falling - np.logaddexp(log_falling, others))
+        found = np.bincount(benchmark, posterior) + _BENCHMARK_COUNT * mixture.falling
+        # Room for the other kinds, however many fall.
+        share = np.minimum(found / (n_items + _BENCHMARK_COUNT), 1 - 2 * mixture.wrong_key - 0.01)
+    return share[benchmark]
 
 
 def shares_of_wrong_keys(log_ratio: np.ndarray) -> tuple[np.ndarray, float]:
@@ -153,15 +183,18 @@ def shares_of_wrong_keys(log_ratio: np.ndarray) -> tuple[np.ndarray, float]:
 
 def mixture_weights(mixture: Mixture) -> np.ndarray:
     """Log shares of all curves, each kind by itself summing to 1."""
-    weight = jnp.asarray(mixture.weight)
-    return np.concatenate([np.asarray(part) for part in _log_weights(weight)])
+    weight, steep = jnp.asarray(mixture.weight), jnp.asarray(mixture.steep)
+    return np.concatenate([np.asarray(part) for part in _log_weights(weight, steep)])
 
 
-def _log_weights(weight: Float[Array, " regular"]) -> tuple[Float[Array, "..."], ...]:
+def _log_weights(
+    weight: Float[Array, " regular"], steep: Float[Array, ""]
+) -> tuple[Float[Array, "..."], ...]:
     """Log shares of regular, falling and wrong-key curves: all have the same places."""
     place = jnp.log(jnp.sum(weight.reshape(-1, N_PLACES), axis=0))
     chosen = jnp.asarray(np.log(_chosen_shares()), weight.dtype)
-    return jnp.log(weight), place, (chosen[:, None] + place).ravel()
+    falling = jnp.concatenate([jnp.log1p(-steep) + place, jnp.log(steep) + place])
+    return jnp.log(weight), falling, (chosen[:, None] + place).ravel()
 
 
 def _chosen_shares() -> np.ndarray:
@@ -174,7 +207,7 @@ def _prior_mixture() -> Mixture:
     place = norm.pdf(np.log(slope), 0, _LOG_SLOPE_SD) * norm.pdf(intercept, 0, _INTERCEPT_SD)
     place *= 1 + slope  # intercepts of steeper items stand as much farther apart
     weight = (_ASYMPTOTE_SHARES[:, None] * place / place.sum()).ravel()
-    return Mixture(weight, _FALLING, _WRONG_KEY)
+    return Mixture(weight, _FALLING, _WRONG_KEY, _STEEP)
 
 
 def _padded(counts: Counts, curves: Curves) -> tuple[np.ndarray, np.ndarray]:
@@ -242,9 +275,9 @@ def _em(
     suspect = jnp.sum(prior.reshape(-1, N_PLACES), axis=1)
 
     def step(_: int, state: tuple[Float[Array, "..."], ...]) -> tuple[Float[Array, "..."], ...]:
-        weight, falling, wrong_key = state
+        weight, falling, wrong_key, steep = state
         shares = jnp.log(jnp.stack([1 - falling - wrong_key, falling, wrong_key]))
-        parts = zip(_log_weights(weight), shares, strict=True)
+        parts = zip(_log_weights(weight, steep), shares, strict=True)
         each = jnp.exp(jnp.concatenate([part + share for part, share in parts]))
         density = rows @ each
         expected = each * ((is_row / density) @ rows)
@@ -258,11 +291,13 @@ def _em(
         free = jnp.where(is_suspect, 0, asymptotes)
         free = free / jnp.sum(free) * (1 - jnp.sum(jnp.where(is_suspect, suspect, 0)))
         asymptotes = jnp.where(is_suspect, suspect, free)
+        n_steep, n_falling = jnp.sum(of_falling[N_PLACES:]), jnp.sum(of_falling)
         return (
             (asymptotes[:, None] * place).ravel(),
-            (jnp.sum(of_falling) + _SHARES_COUNT * _FALLING) / total,
+            (n_falling + _SHARES_COUNT * _FALLING) / total,
             (jnp.sum(of_wrong) + _SHARES_COUNT * _WRONG_KEY) / total,
+            (n_steep + _STEEP_COUNT * _STEEP) / (n_falling + _STEEP_COUNT),
         )
 
-    start = (prior, jnp.asarray(_FALLING, prior.dtype), jnp.asarray(_WRONG_KEY, prior.dtype))
-    return jax.lax.fori_loop(0, n_steps, step, start)
+    shares = (jnp.asarray(share, prior.dtype) for share in (_FALLING, _WRONG_KEY, _STEEP))
+    return jax.lax.fori_loop(0, n_steps, step, (prior, *shares))

@@ -104,7 +104,7 @@ def _sample(
 ) -> tuple[_Drawn, WrongKeys]:
     """Draw answers to items like these, and judge them."""
     whole = evidence.composite
-    composite = Composite(whole.ability, whole.error, whole.group[items])
+    composite = Composite(whole.ability, whole.error, whole.group[items], whole.benchmark[items])
     code = seen_cells(data, items) if answers is None else answers.code[:, items]
     has_key = np.zeros(len(items), bool) if answers is None else answers.has_key[items]
     n_options = np.full(len(items), _N_OPTIONS, np.int32)
@@ -121,7 +121,7 @@ def _sample(
         chosen = np.flatnonzero(composite.group == g)
         for start in range(0, len(chosen), ROWS):
             rows = chosen[start : start + ROWS]
-            p = curves[:, _drawn_curves(evidence.mixture, len(rows), rng)]
+            p = curves[:, _drawn_curves(evidence.mixture, evidence.falling[items[rows]], rng)]
             is_known = rng.random(p.shape) < p
             popularity = _popularity(n_options[rows], concentration[rows], rng)
             option = np.where(is_known, 0, drawn_options(rng, popularity, len(p)))
@@ -133,13 +133,21 @@ def _sample(
     return _Drawn(made, is_wrong), judged_keys(judged, None if answers is None else made)
 
 
-def _drawn_curves(mixture: Mixture, n_items: int, rng: np.random.Generator) -> np.ndarray:
-    """Index of a regular or falling curve for each of some items."""
+def _drawn_curves(mixture: Mixture, falling: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Index of a regular or falling curve for each of some items.
+
+    Args:
+        mixture: shares of the curves.
+        falling: items, how likely each falls.
+        rng: of the draws.
+    """
+    n_items = len(falling)
     weight = mixture.weight / mixture.weight.sum()
     regular = rng.choice(N_REGULAR, n_items, p=weight)
-    # Falling items have the places of regular ones.
-    falling = N_REGULAR + regular % N_PLACES
-    return np.where(rng.random(n_items) < mixture.falling, falling, regular)
+    # Falling items, mild or steep, have the places of regular ones.
+    is_steep = rng.random(n_items) < mixture.steep
+    fallen = N_REGULAR + N_PLACES * is_steep + regular % N_PLACES
+    return np.where(rng.random(n_items) < falling, fallen, regular)
 
 
 def _popularity(

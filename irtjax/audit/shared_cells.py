@@ -46,7 +46,7 @@ def copied_items(
         group: of each item: the closest one is of the same.
     """
     same, copies, alike = identical_items(data)
-    marginal = either_right_kind(evidence.items, evidence.mixture.falling)
+    marginal = either_right_kind(evidence.items, evidence.falling)
     whole = Copies(same, copies, alike, marginal, np.zeros(data.n_items, bool))
     response = dense_rows(data, np.arange(data.n_items))
     if (response >= 0).all():
@@ -81,7 +81,7 @@ def _log_marginal(
         curves = curves_of(evidence.composite, g).without_wrong_key()
         counts = _shared_counts(response[item[chosen]], is_shared[chosen])
         each = evidence_of(counts, curves, evidence.mixture)
-        found[chosen] = either_right_kind(each, evidence.mixture.falling)
+        found[chosen] = either_right_kind(each, evidence.falling[item[chosen]])
     return found
 
 

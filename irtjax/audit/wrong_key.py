@@ -13,7 +13,7 @@ import pandas as pd
 
 from irtjax.audit.answer_keys import OptionEvidence, option_evidence
 from irtjax.audit.item_evidence import ItemEvidence, item_evidence
-from irtjax.audit.item_mixture import Evidence, Mixture, either_right_kind, shares_of_wrong_keys
+from irtjax.audit.item_mixture import Evidence, either_right_kind, shares_of_wrong_keys
 from irtjax.data.answers import Answers, coded_answers
 from irtjax.fit.result import FitResult
 
@@ -68,7 +68,7 @@ def judged_keys(evidence: ItemEvidence, answers: Answers | None) -> WrongKeys:
         evidence: of the responses.
         answers: where there are some.
     """
-    ratio = response_log_ratio(evidence.items, evidence.mixture)
+    ratio = response_log_ratio(evidence.items, evidence.falling)
     n_items = len(ratio)
     best, concentration = np.full(n_items, -1), float("nan")
     by_answers = np.zeros(n_items, bool) if answers is None else answers.has_key
@@ -84,9 +84,9 @@ def judged_keys(evidence: ItemEvidence, answers: Answers | None) -> WrongKeys:
     return WrongKeys(ratio, probability, best, concentration, (share[0], share[1]))
 
 
-def response_log_ratio(items: Evidence, mixture: Mixture) -> np.ndarray:
+def response_log_ratio(items: Evidence, falling: np.ndarray) -> np.ndarray:
     """Log-likelihood of a wrong key against a regular or falling item, by responses."""
-    return items.wrong_key - either_right_kind(items, mixture.falling)
+    return items.wrong_key - either_right_kind(items, falling)
 
 
 def expected_false(probability: np.ndarray) -> np.ndarray:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _MOST_SHOWN = 30
-_MOST_NAMED = 5
 
 
 @with_reader_options
@@ -33,7 +32,9 @@ def check(
     tolerance: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", help="How far a published score may be off without being accused."
+            metavar="SHARE",
+            help="How far a published score may be off without being accused, beyond its "
+            "rounding and, where a model answered only some of the items, their sampling error.",
         ),
     ] = 0.03,
     reader: ReaderOptions = AS_FOUND,
@@ -81,8 +82,4 @@ def _show(found: "DataAudit", path: Path, output: "Console") -> None:
         lines(output, "Accused", f"none of {counted(n_blocks, 'block')}")
     effective = f"{found.effective_models:,.1f} of {counted(len(found.models), 'model')}"
     lines(output, "Models", f"{effective} count, if copies of one count as one")
-    if found.not_found:
-        absent = ", ".join(found.not_found[:_MOST_NAMED])
-        more = " ..." if len(found.not_found) > _MOST_NAMED else ""
-        lines(output, "Not there", f"published scores without responses: {absent}{more}")
     lines(output, "Files", f"{path}/accusations.csv, blocks.csv, models.csv")

@@ -18,7 +18,11 @@ def filter_command(
     run: options.Run,
     removed: Annotated[
         float,
-        typer.Option(metavar="SHARE", show_default=False, help="Share of the items to remove."),
+        typer.Option(
+            metavar="SHARE",
+            show_default=False,
+            help="Share of the items to remove, from 0 to below 1.",
+        ),
     ],
     out: Annotated[
         Path, typer.Option(metavar="FILE", show_default=False, help="CSV file to write.")
@@ -40,7 +44,8 @@ def filter_command(
 
     Example: irtjax filter run --removed 0.9 --by benchmark --out filtered.csv
 
-    Writes a row an item: its difficulty along the ability, its slope, its bin, and is_kept.
+    Writes a row an item: its difficulty along the ability, its slope, its bin, and is_kept. Values
+    of COLUMN and bins lose the same share, to a whole item.
     irtjax audit says how well such short versions rank models they were not chosen by.
     """
     check_output_file(out, [".csv"], force=force, inputs=files_of_run(run))
@@ -51,4 +56,10 @@ def filter_command(
     found = filter_items(FitResult.load(run), removed, dim=dim, by=by, n_bins=bins)
     write_table(found, out)
     kept = int(found["is_kept"].sum())
-    lines(console(quiet=quiet), "Files", f"{out}: {kept:,} of {counted(len(found), 'item')} kept")
+    output = console(quiet=quiet)
+    lines(output, "Files", f"{out}: {kept:,} of {counted(len(found), 'item')} kept")
+    if by is not None:
+        left = found.groupby(by, sort=False)["is_kept"].any()
+        if not left.all():
+            gone = counted(int((~left).sum()), "value")
+            lines(output, "Gone", f"{gone} of {len(left):,} in {by!r} keep no item")

@@ -1,5 +1,7 @@
 """Responses that arrived later, beside those that were there."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 
@@ -7,7 +9,7 @@ from irtjax.data.cells import Cells
 from irtjax.data.responses import Provenance, ResponseMatrix
 from irtjax.errors import InputError
 
-__all__ = ["cells_not_in", "merged_responses"]
+__all__ = ["cells_not_in", "merged_responses", "with_cells"]
 
 
 def merged_responses(
@@ -73,14 +75,29 @@ def cells_not_in(data: ResponseMatrix, cells: Cells) -> ResponseMatrix:
     is_kept = ~np.isin(_keys(own, data.n_models), _keys(cells, data.n_models))
     if is_kept.all():
         return data
-    kept = own.taken(is_kept)
+    return _of_cells(data, own.taken(is_kept))
+
+
+def with_cells(data: ResponseMatrix, cells: Cells) -> ResponseMatrix:
+    """The matrix and some cells more, given by its own indices; of a cell in both its own stays."""
+    own = data.cells()
+    new = cells.taken(~np.isin(_keys(cells, data.n_models), _keys(own, data.n_models)))
+    if not len(new):
+        return data
+    fields = [field.name for field in dataclasses.fields(Cells)]
+    joined = (np.concatenate([getattr(own, name), getattr(new, name)]) for name in fields)
+    return _of_cells(data, Cells(*joined))
+
+
+def _of_cells(data: ResponseMatrix, cells: Cells) -> ResponseMatrix:
+    """The same models and items with other responses."""
     return ResponseMatrix.from_cells(
-        kept.model_index,
-        kept.item_index,
-        kept.response,
+        cells.model_index,
+        cells.item_index,
+        cells.response,
         model_ids=list(data.model_ids),
         item_ids=list(data.item_ids),
-        weight=kept.weight,
+        weight=cells.weight,
         item_metadata=data.item_metadata,
         model_metadata=data.model_metadata,
         provenance=data.provenance,

@@ -9,7 +9,7 @@ N_MODELS, N_ITEMS = 40, 900
 
 
 @functools.cache
-def case():
+def case(seed=2):
     """Answers of 40 models to 900 items, 5% of the keys wrong, and the fit to the responses."""
-    made = simulate_answers(n_models=N_MODELS, n_items=N_ITEMS, wrong_share=0.05, seed=2)
+    made = simulate_answers(n_models=N_MODELS, n_items=N_ITEMS, wrong_share=0.05, seed=seed)
     return made, quiet_fit(made.data)

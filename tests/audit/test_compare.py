@@ -10,6 +10,7 @@ from scipy import stats
 import irtjax as ij
 from irtjax.audit.compare import compare_models
 from irtjax.data.demo import demo_data
+from irtjax.data.splits import holdout
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +89,22 @@ def test_items_gained_and_lost_are_those_that_changed(fitted):
         assert table.chance.is_monotonic_increasing
     pairs = found.lost[["item_id"]].assign(model_id="after")
     np.testing.assert_allclose(fit.predict(pairs).probability, found.lost.probability_b)
+
+
+def test_all_answers_and_all_items_are_counted(fitted):
+    fit, responses = fitted
+    part = pd.Series(np.where(np.arange(400) % 4 == 0, None, "x"))
+    data = fit.data.replace(item_metadata=pd.DataFrame({"part": part}))
+    train, cells = holdout(data, 0.3, seed=0)
+    found = compare_models(
+        dataclasses.replace(fit, data=train, heldout=cells), "before", "after", by=["part"]
+    )
+    values = found.values.set_index("value")
+    is_common = np.isfinite(responses[:2]).all(axis=0)
+    # What was held out of the fit has been answered all the same.
+    assert values.loc["", "n_items"] == is_common.sum()
+    assert values.loc["x", "n_items"] == (is_common & part.notna()).sum()
+    assert values.loc["(no value)", "n_items"] == (is_common & part.isna()).sum()
 
 
 def test_exchanged_models_have_the_opposite_sign(fitted):

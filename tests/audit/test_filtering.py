@@ -1,5 +1,7 @@
 """BenchMIRT's filter against a plain loop, and short versions judged by models not seen."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,6 +33,25 @@ def test_the_filter_keeps_the_steepest_of_every_bin(fitted, by, removed):
             slopes = table.dim2_slope[chosen].sort_values(ascending=False)
             n_kept = len(chosen) - int(removed * len(chosen) + 1e-9)
             assert set(chosen[found.is_kept[chosen]]) == set(slopes.index[:n_kept])
+
+
+@pytest.mark.parametrize("removed", [0.1, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("size", [3, 7, 25])
+def test_few_items_a_value_lose_the_share_that_is_asked(fitted, size, removed):
+    # Bins of one or two items would each lose none at less than half.
+    names = pd.DataFrame({"topic": [f"t{k // size}" for k in range(300)]})
+    fit = dataclasses.replace(fitted, data=fitted.data.replace(item_metadata=names))
+    found = filter_items(fit, removed, by="topic")
+    n_gone = int(np.floor(removed * 300 + 0.5))
+    assert (~found.is_kept).sum() == n_gone
+    for columns in (["topic"], ["topic", "bin"]):
+        exact = found.groupby(columns).is_kept.agg(["size", "sum"])
+        away = exact["size"] * removed - (exact["size"] - exact["sum"])
+        assert away.abs().max() < 1 + (len(columns) - 1) * 1e-9
+    for _, inside in found.groupby(["topic", "bin"]):
+        assert inside.slope[inside.is_kept].min() >= inside.slope[~inside.is_kept].max() or (
+            inside.is_kept.nunique() == 1
+        )
 
 
 def test_the_short_version_is_as_hard_as_the_long_one(fitted):
@@ -75,7 +96,9 @@ def test_sparse_data_are_filtered_as_dense(fitted):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"removed": 1.5}, "removed must be a number from 0 to 1"),
+        ({"removed": 1.5}, "removed is a share from 0 to below 1, not 1.5"),
+        ({"removed": 1}, "removed is a share from 0 to below 1, not 1"),
+        ({"removed": 0.999}, "removing 0.999 of 300 items leaves none"),
         ({"removed": 0.5, "dim": 3}, "dim must be a whole number from 1 to 2"),
         ({"removed": 0.5, "by": "subject"}, "no item metadata column 'subject'"),
         ({"removed": 0.5, "n_bins": 0}, "n_bins must be a whole number of at least 1"),

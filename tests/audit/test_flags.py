@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
+from irtjax.audit.chance_tail import chance_tail
 from irtjax.audit.dependence import closest_items, identical_items
 from irtjax.audit.flag_names import FLAGS
 from irtjax.audit.flags import flag_items
@@ -67,6 +68,46 @@ def test_what_is_planted_is_found():
     assert len(items_with(table, "wrong_key")) <= 1  # at a false discovery rate of .8
     pair = table[(table["flag"] == "local_dependence") & (table["item_id"] == "item-20")]
     assert "item-21" in pair["reason"].iloc[0]
+
+
+def test_thresholds_are_what_is_asked_and_not_what_was_found():
+    table = flag_items(quiet_fit(planted()), bootstrap=1)
+    for flag, is_beyond in (
+        ("local_dependence", np.greater_equal),
+        ("identical_responses", np.less_equal),
+        ("wrong_key", np.greater_equal),
+    ):
+        rows = table[table["flag"] == flag]
+        assert is_beyond(rows["value"], rows["threshold"]).all(), flag
+        assert (rows["value"] != rows["threshold"]).all(), flag
+    q3 = table[table["flag"] == "local_dependence"]["threshold"].iloc[0]
+    assert 0.4 < q3 < 1
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_clean_items_depend_on_no_other(dims):
+    # Two dims fitted as one leave the items of a kind alike, and no two of them more than others.
+    # 10 seeds of each: no pair in 9 of 10 and in all 10.
+    made = simulate(ModelSpec("2pl", dims), n_models=60, n_items=600, seed=2)
+    table = flag_items(quiet_fit(made.data), bootstrap=0)
+    assert items_with(table, "local_dependence") == []
+
+
+def test_the_tail_of_chance_is_that_of_normal_correlations():
+    rng = np.random.default_rng(0)
+    drawn, found = (np.tanh(rng.standard_exponential(n) * 0.1) for n in (6_000, 600))
+    tail = chance_tail(drawn, found)
+    for probability in (0.5, 0.01, 1e-4, 1e-6):
+        z = np.arctanh(tail.reached(probability))
+        assert z == pytest.approx(-0.1 * np.log(probability), rel=0.3)
+        assert tail.exceeded(np.tanh([z]))[0] == pytest.approx(probability, rel=0.05)
+    # Where all that was found lies higher, that is no news of any single one.
+    wider = chance_tail(drawn, np.tanh(2 * np.arctanh(found) + 0.1))
+    assert wider.reached(1e-4) == pytest.approx(np.tanh(2 * 0.92 + 0.1), abs=0.05)
+    # Ties were drawn as often as they are found; and one draw says nothing of what is beyond it.
+    tied = chance_tail(np.append(drawn, [1.0] * 4), np.append(found, 1.0))
+    assert tied.exceeded(np.array([1.0]))[0] == pytest.approx(5 / 6_005)
+    assert tail.exceeded(np.array([1.0]))[0] == pytest.approx(1 / 6_001)
 
 
 def test_flags_of_the_items_table_are_the_same():

@@ -18,8 +18,10 @@ from irtjax.audit.item_curves import (
 from irtjax.audit.item_mixture import (
     ROWS,
     Counts,
+    Evidence,
     Mixture,
     evidence_of,
+    falling_shares,
     fitted_mixture,
     mixture_weights,
     shares_of_wrong_keys,
@@ -41,6 +43,7 @@ def curves_in_numpy(ability, error):
 
     found = [p(*place, *ends) for ends in ASYMPTOTES for place in PLACES]
     found += [p(-0.3 * slope, intercept, 0.1, 0.995) for slope, intercept in PLACES]
+    found += [p(-slope, intercept, 0.005, 0.995) for slope, intercept in PLACES]
     found += [q * (1 - p(*place, 0.1, 0.995)) for q in CHOSEN for place in PLACES]
     return np.stack(found, axis=1)
 
@@ -70,7 +73,7 @@ def test_evidence_is_that_of_loops():
     curves = item_curves(jnp.asarray(ability, float), jnp.zeros(N_MODELS, float))
     rng = np.random.default_rng(3)
     weight = rng.dirichlet(np.ones(N_REGULAR))
-    mixture = Mixture(weight, 0.03, 0.01)
+    mixture = Mixture(weight, 0.03, 0.01, 0.2)
     counts = some_counts(5)
     found = evidence_of([counts], curves, mixture)
     p = curves_in_numpy(ability, np.zeros(N_MODELS))
@@ -83,7 +86,8 @@ def test_evidence_is_that_of_loops():
             ]
         )
         regular = each[:N_REGULAR] + np.log(weight)
-        falling = each[N_REGULAR : N_REGULAR + N_FALLING] + np.log(place)
+        kinds = np.log(np.concatenate([0.8 * place, 0.2 * place]))
+        falling = each[N_REGULAR : N_REGULAR + N_FALLING] + kinds
         close(found.regular[j], logsumexp(regular), kind="solve")
         close(found.falling[j], logsumexp(falling), kind="solve")
         share = np.exp(regular - logsumexp(regular)).reshape(-1, N_PLACES).sum(axis=1)
@@ -91,6 +95,21 @@ def test_evidence_is_that_of_loops():
         chosen = mixture_weights(mixture)[N_REGULAR + N_FALLING :]
         wrong_key = each[N_REGULAR + N_FALLING :] + chosen
         close(found.wrong_key[j], logsumexp(wrong_key), kind="solve")
+
+
+def test_falling_items_have_a_share_in_every_benchmark():
+    # Of 200 plainly falling items 180 are in the first benchmark, of 200 rising ones 20.
+    falls = np.arange(400) < 200
+    benchmark = np.where(falls, np.arange(400) >= 180, np.arange(400) >= 220).astype(int)
+    kinds = [np.where(falls, low, high) for low, high in ((-40.0, 0.0), (0.0, -40.0))]
+    items = Evidence(kinds[0], kinds[1], np.full(400, -40.0), np.zeros((400, len(ASYMPTOTES))))
+    mixture = Mixture(np.full(N_REGULAR, 1 / N_REGULAR), 0.1, 0.01, 0.5)
+    share = falling_shares(items, mixture, benchmark)
+    np.testing.assert_allclose(share[benchmark == 0], (180 + 30 * 0.1) / 230, rtol=1e-6)
+    np.testing.assert_allclose(share[benchmark == 1], (20 + 30 * 0.1) / 230, rtol=1e-6)
+    # One item alone is taken for what most are.
+    alone = falling_shares(items, mixture, np.arange(400))
+    assert alone.max() < 0.13
 
 
 def test_items_that_nobody_answered_have_no_evidence():

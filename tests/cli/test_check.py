@@ -78,6 +78,22 @@ def test_bad_arguments_are_one_line_and_write_nothing(irtjax, responses, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_scores_of_other_models_are_warned_of_quietly_too(irtjax, faulty, tmp_path):
+    text = (faulty / "scores.csv").read_text() + "m99,b3,50\n"
+    (tmp_path / "scores.csv").write_text(text)
+    call = ("check", faulty / "responses.npz", "--published", "scores.csv", "--out")
+    outcome = irtjax(*call, "found", "--quiet")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "1 published score of 3 cannot be compared: models that the data lack: 'm99'" in (
+        outcome.err
+    )
+    (tmp_path / "scores.csv").write_text("model,benchmark,score\nm0,other,50\n")
+    outcome = irtjax(*call, "again")
+    assert outcome.code == 2
+    assert "no published score is of a model and benchmark of the data" in outcome.err
+    assert not (tmp_path / "again").exists()
+
+
 def test_scores_without_a_column_are_refused(irtjax, responses, tmp_path):
     (tmp_path / "scores.csv").write_text("model,dataset\nm0,b0\n")
     outcome = irtjax("check", responses, "--out", "found", "--published", "scores.csv")

@@ -25,6 +25,7 @@ from irtjax.audit.integrity.published import (
 )
 from irtjax.audit.integrity.shifts import Moved, find_shifts, undone
 from irtjax.audit.integrity.tables import block_table, model_table
+from irtjax.checks import check_number
 from irtjax.data.responses import ResponseMatrix, check_matrix
 from irtjax.errors import InputError
 from irtjax.io import write_json, write_table
@@ -48,15 +49,22 @@ class DataAudit:
             expected of it, best lag, closest model, `accused_of`.
         models: a row a model: `evidence`, the share of a model that it counts as, and the model
             it is most alike.
-        published: declared scores beside the data's, None where none were given.
-        not_found: declared scores whose blocks the data lack, in words.
+        published: declared scores beside the data's, None where none were given; a score without
+            responses has `n_responses` 0.
     """
 
     accusations: pd.DataFrame
     blocks: pd.DataFrame
     models: pd.DataFrame
     published: pd.DataFrame | None = None
-    not_found: tuple[str, ...] = ()
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """Declared scores whose blocks the data lack, in words."""
+        if self.published is None:
+            return ()
+        absent = self.published[self.published["n_responses"] == 0]
+        return tuple(f"{row.model_id} in {row.benchmark}" for row in absent.itertuples())
 
     @property
     def effective_models(self) -> float:
@@ -129,10 +137,12 @@ def audit_data(
             such a column, and all items as one where there is none.
         published: declared averages, columns `model_id`, `benchmark`, `score` (shares, or
             percentages where any exceeds 1).
-        tolerance: how far a published score may be off, as a share, without being accused.
+        tolerance: how far a published score may be off, as a share, without being accused. Scores
+            of models or benchmarks that the data lack are warned of (`IrtjaxWarning`).
 
     Raises:
-        InputError: no such column, fewer than three models, published scores that are none.
+        InputError: no such column, fewer than three models, published scores that are none or all
+            of other models or benchmarks, a tolerance that is no share.
 
     >>> from irtjax.data.simulate import simulate
     >>> from irtjax.model.spec import ModelSpec
@@ -144,6 +154,7 @@ def audit_data(
     [['misordered', 'model-2', 'benchmark-1']]
     """
     check_matrix(data, "audit_data")
+    check_number("tolerance", tolerance, 0, 1)
     _check_models(data)
     declared = None if published is None else check_published(published)
     if group is None and DEFAULT_GROUP in data.item_metadata:
@@ -169,11 +180,11 @@ def audit_data(
     copies = [copy for each in evidence for copy in each.copies]
     rows += copied(data, copies, similarity, counts.n_pairs, is_one=len(benchmarks) == 1)
     rows += filled_rows(data, columns, benchmarks, counts.n_cells, counts.total)
-    table, absent = None, list[str]()
+    table = None
     if declared is not None:
-        names = [benchmark.name for benchmark in benchmarks]
-        table, absent = published_table(
-            declared, data.model_ids, names, counts.n_cells, counts.total, tolerance
+        sizes = [(benchmark.name, len(benchmark.items)) for benchmark in benchmarks]
+        table = published_table(
+            declared, data.model_ids, sizes, counts.n_cells, counts.total, tolerance
         )
         rows += published_rows(table)
     accusations = accusation_table(rows)
@@ -182,7 +193,6 @@ def audit_data(
         block_table(data, evidence, lags, counts.n_cells, counts.total, accusations),
         model_table(data, similarity),
         table,
-        tuple(absent),
     )
 
 

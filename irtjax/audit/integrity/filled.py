@@ -6,13 +6,13 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import log_expit, logsumexp
 
+from irtjax.audit.integrity.forms import WINDOW, fitted_form
 from irtjax.data.checks import MISSING
 
 __all__ = ["Expectation", "Run", "expectations", "is_unusual", "longest_runs", "run_log_p"]
 
 _FEWEST_CELLS = 20
 _LEAST_SPREAD = 1.0  # logits; a model's form on one benchmark, known from others
-_OWN_SPREAD = 0.5  # logits, known from the block's other cells
 _MAD_TO_SD = 1.4826
 _FURTHEST = 4.0  # logits of an item from its benchmark's mean
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
@@ -98,8 +98,12 @@ def run_log_p(
     same: Float[np.ndarray, " cells"],
     mean: float,
     spread: float,
+    drift: float,
 ) -> float:
-    """Log-probability that a block has such a run anywhere, at its likeliest explanation.
+    """Log-probability that a block has such a run anywhere, given the rest of the block.
+
+    The model's form is what its other blocks and, for the most part, the rest of this one say; in
+    the run it may be another by the drift of forms between subjects.
 
     Args:
         run: the stretch.
@@ -110,6 +114,7 @@ def run_log_p(
             values other than 0 and 1.
         mean: expected logit of the block's share of right answers.
         spread: standard deviation of that expectation.
+        drift: standard deviation of a model's form between stretches of the benchmark.
     """
     n_starts = max(run.n_observed - len(run.cells) + 1, 1)
     if run.value not in (0.0, 1.0):
@@ -117,21 +122,21 @@ def run_log_p(
         elsewhere = np.sum(response == run.value) - len(run.cells)
         own = (elsewhere + 0.5) / (run.n_observed - len(run.cells) + 1)
         return float(np.sum(np.log(np.maximum(same, own))) + np.log(n_starts))
-    items = np.clip(easiness[run.cells], -_FURTHEST, _FURTHEST)
-    log_p = _log_probability(run.value, items, mean, spread)
-    outside = np.ones(len(response), bool)
-    outside[run.cells] = False
-    rest = response[outside & (response != MISSING)]
-    if len(rest) >= _FEWEST_CELLS:
-        own = float(np.log((rest.sum() + 0.5) / (len(rest) - rest.sum() + 0.5)))
-        log_p = max(log_p, _log_probability(run.value, items, own, _OWN_SPREAD))
+    easiness = np.clip(easiness, -_FURTHEST, _FURTHEST)
+    rest = response != MISSING
+    rest[run.cells] = False
+    form = fitted_form(response[rest], easiness[rest], mean, spread)
+    # The rest is a few stretches itself, each with a form that drifts.
+    n_stretches = max(rest.sum() / WINDOW, 1.0)
+    within = np.sqrt(form.variance + drift**2 * (1 + 1 / n_stretches))
+    log_p = _log_probability(run.value, form.logits(easiness[run.cells]), float(within))
     return float(log_p + np.log(n_starts))
 
 
-def _log_probability(value: float, items: np.ndarray, mean: float, spread: float) -> float:
+def _log_probability(value: float, logits: np.ndarray, spread: float) -> float:
     """Of one value in all the items, integrated over the model's form."""
     sign = 1 if value == 1 else -1
-    at_node = log_expit(sign * (mean + spread * _NODES[:, None] + items[None, :])).sum(axis=1)
+    at_node = log_expit(sign * (spread * _NODES[:, None] + logits[None, :])).sum(axis=1)
     return float(logsumexp(at_node + _LOG_NODE_WEIGHTS))
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 from irtjax.audit.integrity.blocks import DEFAULT_GROUP
 from irtjax.audit.integrity.check import audit_data
 from irtjax.checks import counted
+from irtjax.fit.all_responses import all_responses
 from irtjax.report.blocks import Block, Guide, TableView, Words
 from irtjax.report.part import Part, Request, Tables
 
@@ -37,7 +38,8 @@ _COLUMNS = [
 
 
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
-    data = request.fit.data
+    # What was held out of the fit is evidence all the same, and part of every published average.
+    data = all_responses(request.fit)
     if request.group is None:
         # A column that some items lack would be refused: all items are one then.
         metadata = data.item_metadata.drop(columns=DEFAULT_GROUP, errors="ignore")

@@ -97,8 +97,8 @@ def test_a_run_is_as_likely_as_its_items():
     run = Run(0.0, np.arange(30), 30)
     hard, usual = np.full(30, -4.0), np.zeros(30)
     none = np.zeros(0)
-    unlikely = run_log_p(run, response, usual, none, 0.0, 1.0)
-    assert unlikely < run_log_p(run, response, hard, none, 0.0, 1.0) < 0
+    unlikely = run_log_p(run, response, usual, none, 0.0, 1.0, 0.0)
+    assert unlikely < run_log_p(run, response, hard, none, 0.0, 1.0, 0.0) < 0
     # E[sigmoid(-e)^30], e normal(0, 1), by brute force.
     draws = np.random.default_rng(0).normal(size=400_000)
     assert unlikely == pytest.approx(np.log(np.mean((1 + np.exp(draws)) ** -30.0)), abs=0.1)
