@@ -13,7 +13,7 @@ from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.bank import ItemBank
 from irtjax.score.curves import CurveItems
 
-__all__ = ["Answers", "Batch", "batches"]
+__all__ = ["Answers", "Batch", "batches", "curve_items"]
 
 # Cells a batch: float32 intermediates of this size stay in the cache.
 _CELLS_PER_BATCH = 1 << 16
@@ -59,7 +59,7 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
     if not is_shared:
         place = np.arange(len(model)) - np.concatenate([[0], np.cumsum(count)])[model]
     dtype = np.asarray(bank.mean).dtype
-    shared = _taken(bank, _padded(used, width)[None]) if is_shared else None
+    shared = curve_items(bank, _padded(used, width)[None]) if is_shared else None
     for start in range(0, n_models, size):
         stop = min(start + size, n_models)
         low, high = np.searchsorted(model, [start, stop])
@@ -71,7 +71,7 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
         if items is None:
             index = np.zeros((size, width), np.int64)
             index[at] = item[low:high]
-            items = _taken(bank, index)
+            items = curve_items(bank, index)
         given: Any = (response, weight)
         yield Batch(slice(start, stop), Answers(*given), items)
 
@@ -84,8 +84,8 @@ def _padded(index: np.ndarray, width: int) -> np.ndarray:
     return np.pad(index, (0, width - len(index)))
 
 
-def _taken(bank: ItemBank, index: np.ndarray) -> CurveItems:
-    """Items by index (rows x width), components first."""
+def curve_items(bank: ItemBank, index: np.ndarray) -> CurveItems:
+    """The items of a bank by index (rows x width), components first."""
 
     def components_first(leaf: Any) -> Any:
         return np.ascontiguousarray(np.moveaxis(np.asarray(leaf)[index], 2, 0))

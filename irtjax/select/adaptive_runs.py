@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.known import known_items
 from irtjax.select.adaptive import LENGTH_TO
-from irtjax.select.adaptive_plan import candidate_items, items_on_device, plan_of
+from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
 from irtjax.select.adaptive_step import ENDINGS, Answers, BeliefItems, Plan, learn, propose, start
 
@@ -96,12 +96,13 @@ def adapt(
     rules = AdaptiveRules(
         max_items, se, criterion, n_first, least_gain, randomesque, dict(quotas or {}), seed
     )
-    on_device = items_on_device(fit)
-    n_padded = on_device.n_items
-    allowed = candidate_items(fit, items, n_padded)
-    plan = plan_of(fit, rules, quota_by, n_padded)
+    asked = asked_items(fit)
+    on_device, n_padded = asked.on_device, asked.n_padded
+    allowed = candidate_items(asked, items)
+    plan = plan_of(fit, asked, rules, quota_by)
     position = known_items(fit, responses, "adapt")
     known = position >= 0
+    position[known] = np.argsort(asked.position)[position[known]]
     length = -(-max_items // LENGTH_TO) * LENGTH_TO
     key = jax.random.split(jax.random.key(seed), responses.n_models)
     found = []
@@ -119,7 +120,7 @@ def adapt(
         tested = _tested(on_device, *given, length)
         found.append(jax.tree.map(lambda leaf: np.asarray(leaf), _cut(tested, last - first)))
     prior = on_device.place(on_device.start(1))
-    return _tables(fit, responses, found, tuple(np.asarray(each[0]) for each in prior))
+    return _tables(asked.item_ids, responses, found, tuple(np.asarray(each[0]) for each in prior))
 
 
 def _rows(
@@ -192,7 +193,7 @@ def _tested(
 
 
 def _tables(
-    fit: "FitResult",
+    item_ids: np.ndarray,
     responses: "ResponseMatrix",
     found: list[_Tested],
     prior: tuple[np.ndarray, ...],
@@ -210,7 +211,7 @@ def _tables(
     steps: dict[str, Any] = {
         "model_id": responses.model_ids[model],
         "order": order + 1,
-        "item_id": fit.data.item_ids[item[is_given]],
+        "item_id": item_ids[item[is_given]],
         "response": answer[is_given].astype(np.float64),
     }
     steps |= _named("ability", ability[is_given], dims) | _named(

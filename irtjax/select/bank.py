@@ -16,13 +16,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from irtjax.errors import InputError
-from irtjax.fit.packed import pair_index, quadratic
+from irtjax.fit.packed import mixture_moments, quadratic
 from irtjax.fit.result import FitResult
-from irtjax.fit.tables import ITEM_FLAGS, slope_and_intercept
+from irtjax.fit.tables import ITEM_FLAGS
 from irtjax.model.curves import ItemCurves, item_curves, padded_curves
 from irtjax.model.information import cell_information, logit_slope
 from irtjax.model.quadrature import normal_expectation
 from irtjax.model.response import response_probabilities
+from irtjax.score.bank import item_posteriors
 
 __all__ = ["Bank", "bank_of", "told_at"]
 
@@ -78,23 +79,21 @@ def bank_of(fit: FitResult, exclude_flags: Sequence[str] = ()) -> Bank:
     position = np.flatnonzero(is_kept)
     ids = np.asarray(fit.data.item_ids, str)[position]
     position = position[np.argsort(ids, kind="stable")]
-    slope, intercept, covariance = slope_and_intercept(fit)
-    covariance = np.where(np.isfinite(covariance), covariance, 0)[position]
-    rows, columns = pair_index(slope.shape[1] + 1)
+    mean, spread = (part[position] for part in mixture_moments(*item_posteriors(fit)))
     fitted, group, variance = fit.parameters, None, 0.0
     if fitted.effect is not None and fitted.effect_variance is not None:
         group, variance = fit.groups()[0][position], float(fitted.effect_variance)
     return Bank(
         item_curves(
-            jnp.asarray(slope[position]),
-            jnp.asarray(intercept[position]),
+            jnp.asarray(mean[:, :-1]),
+            jnp.asarray(mean[:, -1]),
             jnp.asarray(np.asarray(fitted.guessing)[position]),
             jnp.asarray(np.asarray(fitted.feasibility)[position]),
         ),
         np.asarray(fit.data.item_ids, str)[position],
         position,
         np.asarray(fitted.population_covariance[0], np.float64),
-        jnp.asarray(covariance[:, rows, columns], float),
+        jnp.asarray(spread, float),
         group,
         variance,
         excluded,

@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.model.curves import padded_curves
 from irtjax.model.pytree import pytree_dataclass, static_field
+from irtjax.score.ties import least_equal
 from irtjax.select.bank import Bank, told_at
 from irtjax.select.quotas import Quotas, room
 from irtjax.select.target import Target
@@ -29,8 +30,6 @@ from irtjax.select.target import Target
 __all__ = ["exchanged", "greedy"]
 
 _MOST_SWEEPS = 10
-# A swap must win more than rounding does.
-_LEAST_WIN = 1e-5
 
 
 @pytree_dataclass
@@ -67,7 +66,7 @@ def greedy(
     direction: np.ndarray | None = None,
     among: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Items one after the other, each with the largest gain; the first id where gains are equal.
+    """Items one after the other, each with the largest gain; the first id where they tie.
 
     Args:
         bank: the items.
@@ -179,7 +178,7 @@ def _sweep(
         without = _taken(problem, state, order[k], -1)
         best, gained = _best(problem, without, jnp.ones_like(budget))
         own = _gains(problem, without)[order[k]]
-        item = jnp.where(gained > own * (1 + _LEAST_WIN), best, order[k])
+        item = jnp.where(least_equal(gained) > own, best, order[k])  # more than rounding does
         return _taken(problem, without, item, 1), order.at[k].set(item)
 
     whole = jax.lax.fori_loop(0, budget, take, state)
@@ -195,7 +194,7 @@ def _best(
     best = jnp.max(gain)
     # XLA's argmax on CPU reduces pairs one by one; this does two reductions that are vectorised.
     place = jnp.arange(len(gain), dtype=jnp.int32)
-    return jnp.min(jnp.where(gain == best, place, len(gain) - 1)), best
+    return jnp.min(jnp.where(gain >= least_equal(best), place, len(gain) - 1)), best
 
 
 def _gains(problem: _Problem, state: _State) -> Float[Array, " items"]:
