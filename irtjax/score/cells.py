@@ -18,6 +18,8 @@ __all__ = ["Answers", "Batch", "batches", "curve_items"]
 # Cells a batch: float32 intermediates of this size stay in the cache.
 _CELLS_PER_BATCH = 1 << 16
 _LEAST_WIDTH, _MOST_MODELS = 16, 1024
+# Fewer models are padded to one of these: few programs are compiled.
+_MODELS = (8, 32, 128, 512)
 # From this share of observed cells on, all models of a batch meet all items.
 _SHARED_FROM = 0.3
 
@@ -52,7 +54,7 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
     count = np.bincount(cells.model_index, minlength=n_models)
     width = _width(len(used) if is_shared else int(count.max(initial=0)))
     size = int(np.clip(_CELLS_PER_BATCH // width, 1, _MOST_MODELS))
-    size = min(size, 1 << max(n_models - 1, 1).bit_length())
+    size = min(size, next((each for each in _MODELS if each >= n_models), _MOST_MODELS))
     order = np.lexsort((cells.item_index, cells.model_index))
     model, item = cells.model_index[order], cells.item_index[order]
     place = np.searchsorted(used, item)

@@ -15,7 +15,7 @@ from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
 from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
-from irtjax.select.adaptive_step import ENDINGS, learn, propose, start
+from irtjax.select.adaptive_step import ENDINGS, keys_of, learn, propose, start
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
@@ -47,11 +47,11 @@ class AdaptiveSession:
         asked = asked_items(fit)
         self._item_ids, self._items = asked.item_ids, asked.on_device
         allowed = candidate_items(asked, self._candidates)
-        self._plan = plan_of(fit, asked, rules, quota_by)
+        self._plan = plan_of(fit, asked, rules, quota_by, allowed)
         self._length = -(-rules.max_items // LENGTH_TO) * LENGTH_TO
         n_pools = self._plan.quota.shape[0]
         self._state = start(self._items, jnp.asarray(allowed[None]), self._length, n_pools)
-        self._key = jax.random.split(jax.random.key(rules.seed), 1)
+        self._key = keys_of(jax.random.key(rules.seed), jnp.zeros(1, jnp.int32))
         self._answers: list[tuple[str, float]] = []
         self._proposal: tuple[str | None, Ending] | None = None
 

@@ -114,12 +114,24 @@ def candidate_items(items: AskedItems, item_ids: Iterable[str] | None) -> np.nda
     return allowed
 
 
-def plan_of(fit: "FitResult", items: AskedItems, rules: AdaptiveRules, column: str | None) -> Plan:
+def plan_of(
+    fit: "FitResult",
+    items: AskedItems,
+    rules: AdaptiveRules,
+    column: str | None,
+    allowed: np.ndarray,
+) -> Plan:
     """Rules as arrays.
 
     Raises:
-        InputError: quotas of values that no item has, or without such a column.
+        InputError: quotas of values that no item has, without such a column, or that leave no
+            item to ask; a column without quotas.
     """
+    if column is not None and not rules.quotas:
+        raise InputError(
+            f"quota_by {shown(column)} names the column of quotas, but there are none; give quotas "
+            "or drop it"
+        )
     pool, quota = np.zeros(items.n_padded, np.int32), np.array([rules.max_items])
     if rules.quotas:
         name = column or fit.group or "benchmark"
@@ -133,6 +145,8 @@ def plan_of(fit: "FitResult", items: AskedItems, rules: AdaptiveRules, column: s
         of_group = np.array([place.get(value, len(limits)) for value in groups], np.int32)
         pool[: len(codes)] = of_group[codes[items.position]]
         quota = np.array([*limits, rules.max_items - sum(limits)])
+        if not np.any(allowed & (quota[pool] > 0)):
+            raise InputError("the quotas leave no item that may be asked; raise one of them")
     return Plan(
         jnp.asarray(pool),
         jnp.asarray(quota, jnp.int32),

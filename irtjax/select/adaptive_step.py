@@ -17,6 +17,7 @@ __all__ = [
     "Plan",
     "Proposal",
     "State",
+    "keys_of",
     "learn",
     "propose",
     "start",
@@ -138,6 +139,11 @@ def start(
         jnp.zeros(n_models, jnp.int32),
     )
     return State(belief, answers, is_left, jnp.zeros((n_models, n_pools), jnp.int32))
+
+
+def keys_of(key: PRNGKeyArray, number: Int[Array, " models"]) -> PRNGKeyArray:
+    """A key for the random choices of each model, by its number."""
+    return jax.vmap(lambda k: jax.random.fold_in(key, k))(number)
 
 
 @functools.partial(jax.jit)

@@ -15,13 +15,13 @@ from irtjax.fit.tables import metadata_name
 from irtjax.model.information import mean_information, mean_slope
 from irtjax.score.anchors import anchor_rows
 from irtjax.score.ties import first_of_equals
-from irtjax.select.bank import Bank, bank_of
+from irtjax.select.bank import Bank, bank_of, padded
 from irtjax.select.greedy import exchanged, greedy
 from irtjax.select.precision import precision_curve
 from irtjax.select.quotas import Quotas, quotas_of
 from irtjax.select.ranked import best_first, best_set
 from irtjax.select.selection import Selection
-from irtjax.select.target import Target, target_of
+from irtjax.select.target import Target, padded_target, target_of
 
 __all__ = ["CRITERIA", "METHODS", "select_items"]
 
@@ -170,10 +170,12 @@ def _values(task: _Task) -> np.ndarray:
 
 
 def _means(task: _Task, mean: Any) -> np.ndarray:
-    curves, dtype = task.bank.curves, task.bank.curves.slope.dtype
+    curves, target = padded(task.bank.curves), padded_target(task.target)
+    dtype = curves.slope.dtype
     along = None if task.direction is None else jnp.asarray(task.direction, dtype)
-    points = jnp.asarray(task.target.ability, dtype), jnp.asarray(task.target.weight, dtype)
-    return np.asarray(mean(curves, *points, along), np.float64)
+    points = jnp.asarray(target.ability, dtype), jnp.asarray(target.weight, dtype)
+    found = np.asarray(mean(curves, *points, along), np.float64)
+    return found[: task.bank.curves.n_items]
 
 
 def _table(

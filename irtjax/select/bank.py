@@ -25,7 +25,7 @@ from irtjax.model.quadrature import normal_expectation
 from irtjax.model.response import response_probabilities
 from irtjax.score.bank import item_posteriors
 
-__all__ = ["Bank", "bank_of", "told_at"]
+__all__ = ["Bank", "bank_of", "padded", "told_at"]
 
 _N_NODES = 7
 
@@ -100,7 +100,13 @@ def bank_of(fit: FitResult, exclude_flags: Sequence[str] = ()) -> Bank:
     )
 
 
-def told_at(bank: Bank, ability: np.ndarray, n_rows: int = 0) -> Float[Array, "points items"]:
+def padded(curves: ItemCurves) -> ItemCurves:
+    """With flat items to one of eight numbers in every doubling: few programs are compiled."""
+    step = 1 << max((curves.n_items - 1).bit_length() - 3, 4)
+    return padded_curves(curves, -(-curves.n_items // step) * step)
+
+
+def told_at(bank: Bank, ability: np.ndarray) -> Float[Array, "points items"]:
     """What an answer to each item tells about its logit at each ability (`g`), per squared logit.
 
     Of the mean curve, whose slope is `E[dP/dz]` and whose variance is `E[P] E[1 - P]`.
@@ -108,14 +114,16 @@ def told_at(bank: Bank, ability: np.ndarray, n_rows: int = 0) -> Float[Array, "p
     Args:
         bank: the items.
         ability: points x dims.
-        n_rows: items to pad to with flat ones; none without.
+
+    Returns:
+        Of the items `padded`.
     """
-    more = max(n_rows - bank.curves.n_items, 0)
-    curves = padded_curves(bank.curves, bank.curves.n_items + more)
+    curves = padded(bank.curves)
     points = jnp.asarray(ability, curves.slope.dtype)
     if bank.spread is None:
         return _told_of_known(curves, points)
-    return _told(curves, jnp.pad(bank.spread, ((0, more), (0, 0))), points)
+    more = curves.n_items - bank.curves.n_items
+    return _told(curves, jnp.asarray(np.pad(bank.spread, ((0, more), (0, 0)))), points)
 
 
 _told_of_known = jax.jit(cell_information)

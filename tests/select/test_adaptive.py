@@ -268,6 +268,15 @@ def test_items_that_the_fit_does_not_know_are_left_out(one_dim):
         ({"criterion": "best"}, "criterion 'best' is not known"),
         ({"se": -1}, "se must be a number of at least 0"),
         ({"quotas": {"nowhere": 3}}, "there is no benchmark 'nowhere'"),
+        ({"quota_by": "benchmark"}, "quota_by 'benchmark' names the column of quotas"),
+        (
+            {"quotas": {f"benchmark-{k}": 0 for k in range(3)}},
+            "the quotas leave no item that may be asked",
+        ),
+        (
+            {"quotas": {"benchmark-1": 0}, "items": ["benchmark-1/3"]},
+            "the quotas leave no item that may be asked",
+        ),
         ({"quotas": {"benchmark-0": 90}}, "quotas ask for 90 items, but max_items is 50"),
         ({"items": ["nothing"]}, "item 'nothing' was not in the fit"),
         ({"items": []}, "no item may be asked"),
