@@ -6,7 +6,6 @@ from typing import Any
 
 from irtjax.checks import shown
 from irtjax.errors import InputError
-from irtjax.io.columns import resolve_roles
 from irtjax.io.files import PathLike, plain_suffix
 from irtjax.io.json_table import JSON_SUFFIXES
 from irtjax.io.long import ids_of
@@ -15,6 +14,7 @@ from irtjax.io.tables import read_table
 
 __all__ = ["read_item_ids"]
 
+_ITEM = "item_id"
 _TABLES = (".csv", ".tsv", *PARQUET_SUFFIXES, *(each for each in JSON_SUFFIXES if each != ".json"))
 
 
@@ -39,8 +39,9 @@ def read_item_ids(path: PathLike) -> list[str]:
     suffix = plain_suffix(path)
     if suffix in _TABLES:
         table = read_table(path)
-        name = resolve_roles(table.names, path, {"item": None}, ("item",))["item"]
-        column = ids_of(table, name, "item")
+        if _ITEM not in table.names:
+            raise InputError(f"{path} needs a column {_ITEM!r}; columns: {', '.join(table.names)}")
+        column = ids_of(table, _ITEM, "item")
         texts = column.texts()
         ids = [str(texts[code]) for code in column.codes]
     elif suffix == ".json":

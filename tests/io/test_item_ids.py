@@ -35,7 +35,7 @@ def test_ids_are_read_as_written(tmp_path, name, text):
         ("x.json", "3", "must have a list of ids"),
         ("x.json", "[[1]]", "must have ids of items"),
         ("x.json", '{"a": [1.5]}', "must have ids|names"),
-        ("x.csv", "p,q\n1,2\n", "item"),
+        ("x.csv", "p,q\n1,2\n", "needs a column 'item_id'; columns: p, q"),
     ],
 )
 def test_other_content_is_refused_in_one_line(tmp_path, name, text, message):
