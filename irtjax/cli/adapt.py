@@ -9,7 +9,7 @@ from irtjax.checks import counted
 from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines
-from irtjax.cli.output_file import check_output_file
+from irtjax.cli.output_file import beside, check_output_file
 from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
 from irtjax.cli.run_folder import files_of_run
 from irtjax.errors import InputError
@@ -78,7 +78,8 @@ def adapt(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Items that may be asked: a text file of ids, one a line.",
+            help="Items that may be asked: a file of irtjax select (.csv, .json, .txt), or ids, "
+            "one a line.",
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -95,12 +96,16 @@ def adapt(
     are asked. Writes abilities, errors, numbers of items and why each test ended, and beside FILE,
     with -steps in its name, every item asked and the ability after it.
     """
-    steps_path = out.with_name(f"{out.stem}-steps.csv")
+    steps_path = beside(out, "steps")
+    read: list[str | Path] = [*files_of_run(run), *responses]
+    read += [] if items is None else [items]
     for path in (out, steps_path):
-        check_output_file(path, [".csv"], force=force, inputs=[*files_of_run(run), *responses])
+        check_output_file(path, [".csv"], force=force, inputs=read)
     quotas = _quotas(quota or [])
+    if quota_by is not None and not quotas:
+        raise InputError("--quota-by names the column of quotas; add --quota VALUE=N or drop it")
     from irtjax.fit.result import FitResult
-    from irtjax.io import read_responses, write_table
+    from irtjax.io import read_item_ids, read_responses, write_table
     from irtjax.select.adaptive_runs import adapt as adapt_models
 
     if not no_cache:
@@ -117,7 +122,7 @@ def adapt(
         randomesque=randomesque,
         quotas=quotas,
         quota_by=quota_by,
-        items=None if items is None else _ids(items),
+        items=None if items is None else read_item_ids(items),
         seed=seed,
     )
     write_table(runs.models, out)
@@ -143,16 +148,3 @@ def _quotas(given: list[str]) -> dict[str, int]:
             raise InputError(f"--quota names {name!r} twice")
         quotas[name] = int(number)
     return quotas
-
-
-def _ids(path: Path) -> list[str]:
-    try:
-        found = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-        ) from None
-    ids = [line.strip() for line in found if line.strip()]
-    if not ids:
-        raise InputError(f"{path} names no item; write one id a line")
-    return ids

@@ -102,7 +102,7 @@ Estimator = Annotated[
         metavar="NAME",
         rich_help_panel=_MODEL,
         help="marginal-items (few models, many items), marginal-models (many models, few items), "
-        "joint-map (both sides estimated), or auto, which picks by shape.",
+        "joint-map (both sides estimated), psn and deep-irt (networks), or auto (by shape).",
     ),
 ]
 ItemDistribution = Annotated[

@@ -66,11 +66,13 @@ def predict(
     Writes model_id, item_id, probability, a row for each pair in the order of PAIRS. Where a
     network was fitted with features, items and models may be new: give their features.
     """
-    check_output_file(out, [".csv"], force=force, inputs=[*files_of_run(run), pairs])
+    read: list[str | Path] = [*files_of_run(run), pairs]
+    read += [each for each in (item_features, model_features) if each is not None]
+    check_output_file(out, [".csv"], force=force, inputs=read)
     if items_out is not None:
         if item_features is None:
             raise InputError("--items-out writes the items of --item-features; add that")
-        check_output_file(items_out, [".csv"], force=force, inputs=[*files_of_run(run), pairs])
+        check_output_file(items_out, [".csv"], force=force, inputs=read, others=[out])
     from irtjax.fit.result import FitResult
     from irtjax.io import read_pairs, write_table
     from irtjax.score.unseen import items_from_features, models_from_features, predict_unseen

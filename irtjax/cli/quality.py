@@ -7,7 +7,7 @@ import typer
 
 from irtjax.cli import options
 from irtjax.cli.console import console, lines, show_table
-from irtjax.cli.output_file import check_output_file
+from irtjax.cli.output_file import beside, check_output_file
 from irtjax.cli.run_folder import files_of_run
 from irtjax.cli.tables import plain_table
 from irtjax.errors import InputError
@@ -38,7 +38,7 @@ def quality(
     the end: means and ranks by value, the best first.
     """
     check_output_file(out, [".csv"], force=force, inputs=files_of_run(run))
-    ranked_path = out.with_name(f"{out.stem}-{by}.csv")
+    ranked_path = beside(out, by)
     check_output_file(ranked_path, [".csv"], force=force, inputs=files_of_run(run))
     from irtjax.audit.quality import item_quality, ranked_means
     from irtjax.fit.result import FitResult

@@ -9,7 +9,7 @@ from rich.text import Text
 from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
-from irtjax.cli.output_file import check_output_file
+from irtjax.cli.output_file import beside, check_output_file
 from irtjax.cli.reader_options import ReaderOptions, with_reader_options
 from irtjax.cli.run_folder import files_of_run
 from irtjax.cli.tables import flag_counts, plain_table
@@ -81,7 +81,7 @@ def score(
     name with the column's at the end. Items that the run does not know are left out and named.
     """
     check_output_file(out, [".csv"], force=force, inputs=[*files_of_run(run), *responses])
-    by_path = out.with_name(f"{out.stem}-{by}.csv")
+    by_path = beside(out, by or "")
     if by is not None:
         if not predict_score:
             raise InputError("--by divides the predicted score; add --predict-score or drop it")

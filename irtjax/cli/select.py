@@ -117,8 +117,8 @@ def select(
     The .csv has a row an item in the order of selection: gain, mean information, and standard error
     and reliability of every ability with the items so far.
     """
-    for path in out:
-        check_output_file(path, _SUFFIXES, force=force, inputs=files_of_run(run))
+    for k, path in enumerate(out):
+        check_output_file(path, _SUFFIXES, force=force, inputs=files_of_run(run), others=out[:k])
     settings: dict[str, Any] = {
         "criterion": criterion,
         "method": method,

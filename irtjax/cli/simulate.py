@@ -8,7 +8,6 @@ import typer
 from irtjax.cli import options
 from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import check_output_file
-from irtjax.errors import InputError
 
 __all__ = ["simulate"]
 
@@ -49,9 +48,7 @@ def simulate(
     """
     check_output_file(out, [".csv", ".csv.gz", ".parquet", ".npz"], force=force)
     if truth is not None:
-        check_output_file(truth, [".npz"], force=force)
-        if truth.absolute() == out.absolute():
-            raise InputError("--out and --truth name the same file; choose another name")
+        check_output_file(truth, [".npz"], force=force, others=[out])
     from irtjax.data.simulate import simulate as draw
     from irtjax.io import write_responses
     from irtjax.model.spec import ModelSpec

@@ -1,13 +1,14 @@
 """Responses that arrived later, beside those that were there."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pandas as pd
 
 from irtjax.data.cells import Cells
 from irtjax.data.responses import Provenance, ResponseMatrix
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 
 __all__ = ["cells_not_in", "merged_responses", "with_cells"]
 
@@ -18,7 +19,8 @@ def merged_responses(
     """Both as one matrix: models and items of the old one first, in its order.
 
     A cell that both have with the same response and weight counts once. Metadata are those of the
-    old matrix where it has the model or item and the column.
+    old matrix where it has the model or item and a value in the column; a warning says where the
+    new one's differ.
 
     Args:
         old: responses that were there.
@@ -56,10 +58,10 @@ def merged_responses(
         item_ids=list(item_ids),
         weight=joined[3],
         item_metadata=_metadata(
-            old.item_metadata, new.item_metadata, old.item_ids, new.item_ids, item_ids
+            old.item_metadata, new.item_metadata, old.item_ids, new.item_ids, item_ids, "item"
         ),
         model_metadata=_metadata(
-            old.model_metadata, new.model_metadata, old.model_ids, new.model_ids, model_ids
+            old.model_metadata, new.model_metadata, old.model_ids, new.model_ids, model_ids, "model"
         ),
         provenance=Provenance(
             old.provenance.files + new.provenance.files,
@@ -136,16 +138,35 @@ def _conflict(
 
 
 def _metadata(
-    old: pd.DataFrame, new: pd.DataFrame, old_ids: np.ndarray, new_ids: np.ndarray, ids: np.ndarray
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    old_ids: np.ndarray,
+    new_ids: np.ndarray,
+    ids: np.ndarray,
+    kind: str,
 ) -> pd.DataFrame:
-    """Columns of both, a row an id."""
+    """Columns of both, a row an id; a warning names the columns in which they differ."""
     one, other = old.set_axis(old_ids, axis=0), new.set_axis(new_ids, axis=0)
-    columns = {}
+    columns, differing = {}, []
     for name in dict.fromkeys([*old.columns, *new.columns]):
-        parts = [table[name] for table in (one, other) if name in table]
-        values = parts[0].reindex(ids)
+        parts = [table[name].reindex(ids).astype(object) for table in (one, other) if name in table]
+        values = parts[0]
         for part in parts[1:]:
-            missing = ~np.isin(ids, parts[0].index)
-            values = values.astype(object).where(~missing, part.reindex(ids))
+            differs = values.notna() & part.notna() & (values != part)
+            if differs.any():
+                differing.append(_difference(str(name), values[differs], part[differs]))
+            values = values.where(values.notna(), part)
         columns[name] = values.infer_objects().to_numpy()
+    if differing:
+        warnings.warn(
+            f"the new data have other {kind} metadata than the run, whose are kept: "
+            f"{'; '.join(differing)}",
+            IrtjaxWarning,
+            stacklevel=4,
+        )
     return pd.DataFrame(columns, index=pd.RangeIndex(len(ids)))
+
+
+def _difference(name: str, kept: pd.Series, given: pd.Series) -> str:
+    more = f" and {len(kept) - 1:,} more" if len(kept) > 1 else ""
+    return f"{name} of {str(kept.index[0])!r} is {kept.iloc[0]!r}, not {given.iloc[0]!r}{more}"

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+import warnings
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from jaxtyping import Bool, Float
 from irtjax.checks import counted, shown
 from irtjax.data.blocks import BlockLayout
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.held_parameters import HeldParameters
 from irtjax.fit.item_pass import ItemPosteriors
 from irtjax.fit.item_step import ItemParameters
@@ -191,13 +192,17 @@ class AnchorRun:
         return cls(FitResult.load(folder), str(folder))
 
 
-def make_anchors(data: ResponseMatrix, spec: ModelSpec, given: Any) -> Anchors:
+def make_anchors(
+    data: ResponseMatrix, spec: ModelSpec, given: Any, group: str | None = None
+) -> Anchors:
     """The items of new data that another fit knows.
 
     Args:
         data: the new responses.
         spec: family and dims of the new fit.
         given: a `FitResult`, an `AnchorRun`, or the folder of a run.
+        group: of the new fit's benchmark effects; a warning where the other fit has some and the
+            new one has not.
 
     Raises:
         InputError: no fit, one of another family or number of dims, or none of its items answered.
@@ -211,6 +216,14 @@ def make_anchors(data: ResponseMatrix, spec: ModelSpec, given: Any) -> Anchors:
             f"the anchors are of a {run.spec.family} with {counted(run.spec.dims, 'dim')}, the new "
             f"fit is a {spec.family} with {counted(spec.dims, 'dim')}; use family "
             f"{run.spec.family} and dims {run.spec.dims}"
+        )
+    if run.group is not None and group is None:
+        warnings.warn(
+            f"the run of the anchors has effects of {run.group!r} and this fit has none: what its "
+            f"models are better or worse at goes into their abilities; pass group {run.group} "
+            "(--group) to have them here too",
+            IrtjaxWarning,
+            stacklevel=2,
         )
     at = pd.Index(run.data.item_ids).get_indexer(data.item_ids)
     is_known = (at >= 0) & (run.data.totals("items")[0][at] > 0)

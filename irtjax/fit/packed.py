@@ -11,6 +11,7 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float
 
 __all__ = [
+    "mixture_moments",
     "pair_index",
     "pack",
     "positive_definite_inverse",
@@ -34,6 +35,20 @@ def unpack_index(size: int) -> np.ndarray:
     position = np.empty((size, size), np.int32)
     position[rows, columns] = position[columns, rows] = np.arange(len(rows))
     return position
+
+
+def mixture_moments(
+    mean: Float[np.ndarray, "batch components size"],
+    packed: Float[np.ndarray, "batch components pairs"],
+    share: Float[np.ndarray, "batch components"],
+) -> tuple[Float[np.ndarray, "batch size"], Float[np.ndarray, "batch pairs"]]:
+    """Mean and packed covariance of a mixture of normals, within and between its components."""
+    weight = share[:, :, None]
+    centre = np.sum(weight * mean, axis=1)
+    rows, columns = pair_index(centre.shape[1])
+    away = mean - centre[:, None]
+    between = away[:, :, rows] * away[:, :, columns]
+    return centre, np.sum(weight * (packed + between), axis=1)
 
 
 def pack(full: Float[Array, "batch size size"]) -> Float[Array, "pairs batch"]:

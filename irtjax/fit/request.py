@@ -156,7 +156,7 @@ def make_request(
         model_features=_features(data, "model", model_features),
         loadings=mask,
         is_correlated=correlated,
-        anchors=None if anchors is None else make_anchors(data, spec, anchors),
+        anchors=None if anchors is None else make_anchors(data, spec, anchors, settings["group"]),
     )
     check_components(chosen)
     if mask is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from irtjax.fit.packed import pair_index, unpack_index
+from irtjax.fit.packed import mixture_moments, unpack_index
 from irtjax.fit.rotation import SCALE, loadings
 
 if TYPE_CHECKING:
@@ -69,14 +69,10 @@ def slope_and_intercept(
     Returns:
         items x dims, items, items x (dims + 1) x (dims + 1).
     """
-    share = np.asarray(fit.parameters.share, np.float64)[:, :, None]
-    each = np.asarray(fit.parameters.mean, np.float64)
-    mean = np.sum(share * each, axis=1)
-    rows, columns = pair_index(mean.shape[1])
-    away = each - mean[:, None]
-    between = away[:, :, rows] * away[:, :, columns]
-    within = np.asarray(fit.parameters.covariance, np.float64)
-    packed = np.sum(share * (within + between), axis=1)
+    fitted = fit.parameters
+    mean, packed = mixture_moments(
+        *(np.asarray(part, np.float64) for part in (fitted.mean, fitted.covariance, fitted.share))
+    )
     if fit.parameters.item_spread is not None:
         packed = packed + np.asarray(fit.parameters.item_spread, np.float64)
     covariance = packed[:, unpack_index(mean.shape[1])]

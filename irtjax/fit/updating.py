@@ -99,7 +99,7 @@ def update(
     request = make_request(data, fit.spec, **arguments)
     start, is_warm = None, can_start_warm(request.route)
     if is_warm:
-        known = make_anchors(data, fit.spec, fit)
+        known = make_anchors(data, fit.spec, fit, fit.group)
         start = functools.partial(warm_start, fit, known)
     found = run_request(request, devices=devices, on_look=on_look, start=start)
     change = _to_scale_of(fit, found)

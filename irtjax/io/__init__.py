@@ -2,6 +2,7 @@
 
 from irtjax.io.answers import read_answers
 from irtjax.io.files import sha256_of
+from irtjax.io.item_ids import read_item_ids
 from irtjax.io.pairs import read_pairs
 from irtjax.io.read import read_responses
 from irtjax.io.write import write_json, write_table
@@ -9,6 +10,7 @@ from irtjax.io.write_matrix import write_responses
 
 __all__ = [
     "read_answers",
+    "read_item_ids",
     "read_pairs",
     "read_responses",
     "sha256_of",

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from irtjax.model.pytree import pytree_dataclass
@@ -68,11 +69,19 @@ def item_curves(
 
 
 def padded_curves(curves: ItemCurves, n_items: int) -> ItemCurves:
-    """Curves with flat ones at the end, which tell nothing, so that shapes are few."""
+    """Curves with flat ones at the end, which tell nothing, so that shapes are few.
+
+    On the host: `jnp.pad` would compile a program for each number of items.
+    """
     more = n_items - curves.n_items
+
+    def padded(leaf: Array, value: float = 0.0) -> Array:
+        sides = [(0, more)] + [(0, 0)] * (leaf.ndim - 1)
+        return jnp.asarray(np.pad(np.asarray(leaf), sides, constant_values=value))
+
     return ItemCurves(
-        jnp.pad(curves.slope, ((0, more), (0, 0))),
-        jnp.pad(curves.intercept, (0, more)),
-        jnp.pad(curves.guessing, (0, more)),
-        jnp.pad(curves.feasibility, (0, more), constant_values=1),
+        padded(curves.slope),
+        padded(curves.intercept),
+        padded(curves.guessing),
+        padded(curves.feasibility, 1.0),
     )

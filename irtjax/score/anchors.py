@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
+from scipy.spatial import cKDTree
 
 from irtjax.checks import check_text, check_whole, shown
 from irtjax.errors import InputError
 from irtjax.fit.tables import slope_and_intercept
 from irtjax.score.clustering import k_means
 from irtjax.score.known import check_fit
+from irtjax.score.ties import first_of_equals
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["anchor_points", "clustered"]
+__all__ = ["anchor_points", "anchor_rows"]
 
 _FEATURES = ("parameters", "answers")
 
@@ -31,13 +34,13 @@ def anchor_points(
 
     Args:
         fit: the fit.
-        n_items: anchors, at most as many as the fit has items. Fewer where clusters coincide.
+        n_items: anchors, at most as many as the fit has items.
         features: cluster by `parameters` (slopes and intercepts) or by the `answers` of the fitted
             models (missing ones: the item's share right).
         seed: of the clusters' starts.
 
     Returns:
-        `item_id` and `weight` (they sum to 1), in the order of the fit's items.
+        `item_id` and `weight` (they sum to 1), the largest weight first.
 
     Raises:
         InputError: more anchors than items; unknown features.
@@ -47,30 +50,38 @@ def anchor_points(
     seed = check_whole("seed", seed, 0)
     if check_text("features", features) not in _FEATURES:
         raise InputError(f"features {shown(features)} are not known; use parameters or answers")
-    chosen, weight = clustered(_features(fit, features), n_items, seed)
-    return pd.DataFrame({"item_id": fit.data.item_ids[chosen], "weight": weight})
+    by_id = np.argsort(fit.data.item_ids, kind="stable")
+    chosen, weight = anchor_rows(_features(fit, features)[by_id], n_items, seed)
+    return pd.DataFrame({"item_id": fit.data.item_ids[by_id[chosen]], "weight": weight})
 
 
-def clustered(features: np.ndarray, n_clusters: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The row nearest to each cluster's centre, and the cluster's share of all rows.
+def anchor_rows(
+    features: Float[np.ndarray, "rows columns"], n_anchors: int, seed: int
+) -> tuple[Int[np.ndarray, " anchors"], Float[np.ndarray, " anchors"]]:
+    """The row nearest to each cluster's centre, and the share of all rows that it stands for.
 
     Args:
-        features: rows x columns, float.
-        n_clusters: of `k_means`; empty clusters are left out.
-        seed: of the start.
+        features: of the items, in the order of their ids: the first of equally near ones is taken.
+        n_anchors: at most the number of rows.
+        seed: of the clusters' starts.
 
     Returns:
-        Rows in increasing order and weights that sum to 1.
+        Rows and weights, which sum to 1; the largest weight first.
     """
-    centre, label = k_means(features, np.ones(len(features)), n_clusters, seed)
-    count = np.bincount(label, minlength=n_clusters)
-    distance = np.sum((features - centre[label]) ** 2, axis=1)
-    order = np.lexsort((distance, label))
-    first = np.searchsorted(label[order], np.flatnonzero(count))
-    rows = order[first]
-    weight = count[label[rows]] / len(features)
-    by_row = np.argsort(rows)
-    return rows[by_row], weight[by_row]
+    centre, cluster = k_means(features, np.ones(len(features)), n_anchors, seed)
+    away = np.linalg.norm(features - centre[cluster], axis=1)
+    by_cluster = np.lexsort((-first_of_equals(-away), cluster))
+    anchors = by_cluster[np.r_[True, np.diff(cluster[by_cluster]) > 0]]
+    # Clusters of equal items may be empty: what is farthest from all anchors comes in their place.
+    while len(anchors) < n_anchors:
+        far = np.asarray(cKDTree(features[anchors]).query(features)[0])
+        far[anchors] = -1
+        anchors = np.append(anchors, np.argmax(far))
+    nearest = np.asarray(cKDTree(features[anchors]).query(features)[1])
+    nearest[anchors] = np.arange(n_anchors)
+    weight = np.bincount(nearest, minlength=n_anchors) / len(features)
+    order = np.lexsort((anchors, -weight))
+    return anchors[order], weight[order]
 
 
 def _features(fit: "FitResult", features: str) -> np.ndarray:

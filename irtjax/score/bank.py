@@ -3,10 +3,11 @@
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from irtjax.fit.packed import pair_index, unpack_index
+from irtjax.fit.packed import mixture_moments, pair_index, unpack_index
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import Asymptotes
 from irtjax.score.effects import EffectPrior
@@ -14,7 +15,14 @@ from irtjax.score.effects import EffectPrior
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["ItemBank", "item_bank", "population_frame", "without_effects"]
+__all__ = [
+    "ItemBank",
+    "item_bank",
+    "item_posteriors",
+    "population_frame",
+    "taken",
+    "without_effects",
+]
 
 
 @pytree_dataclass
@@ -51,14 +59,9 @@ def item_bank(fit: "FitResult", effects: EffectPrior | None, *, is_uncertain: bo
     """
     fitted = fit.parameters
     to_latent = population_frame(fit)
-    mean = np.asarray(fitted.mean, np.float64)
-    share = np.asarray(fitted.share, np.float64)
-    # An error that is not known (`no_error`) counts as none: the estimate is all there is.
-    packed = np.nan_to_num(np.asarray(fitted.covariance, np.float64), posinf=0, neginf=0)
-    if fitted.item_spread is not None:
-        packed = packed + np.asarray(fitted.item_spread, np.float64)[:, None]
+    mean, packed, share = item_posteriors(fit)
     if not is_uncertain:
-        mean = np.sum(share[:, :, None] * mean, axis=1, keepdims=True)
+        mean = mixture_moments(mean, packed, share)[0][:, None]
         packed, share = np.zeros_like(packed[:, :1]), np.ones_like(share[:, :1])
     size = mean.shape[2]
     covariance = np.einsum(
@@ -86,6 +89,23 @@ def item_bank(fit: "FitResult", effects: EffectPrior | None, *, is_uncertain: bo
     return ItemBank(*given)
 
 
+def item_posteriors(fit: "FitResult") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a fit knows of its items' slopes and intercepts: a mixture of normals each, float64.
+
+    Covariances have what the abilities' errors add. An error that is not known (`no_error`) counts
+    as none: the estimate is all there is.
+
+    Returns:
+        Means (items x components x coordinates), packed covariances, shares.
+    """
+    fitted = fit.parameters
+    packed = np.asarray(fitted.covariance, np.float64)
+    if fitted.item_spread is not None:
+        packed = packed + np.asarray(fitted.item_spread, np.float64)[:, None]
+    packed = np.nan_to_num(packed, posinf=0, neginf=0)
+    return np.asarray(fitted.mean, np.float64), packed, np.asarray(fitted.share, np.float64)
+
+
 def population_frame(fit: "FitResult") -> np.ndarray:
     """Matrix with `(ability, 1) = matrix (latent, 1)`, of the first population."""
     mean = np.asarray(fit.parameters.population_mean[0], np.float64)
@@ -94,6 +114,16 @@ def population_frame(fit: "FitResult") -> np.ndarray:
     frame[:-1, :-1] = np.linalg.cholesky(covariance)
     frame[:-1, -1] = mean
     return frame
+
+
+def taken(bank: ItemBank, order: np.ndarray) -> ItemBank:
+    """Some items of a bank, in an order."""
+    asymptotes = jax.tree.map(lambda leaf: np.asarray(leaf)[order], bank.asymptotes)
+    kept: Any = {
+        name: np.asarray(getattr(bank, name))[order]
+        for name in ("mean", "covariance", "share", "group")
+    }
+    return dataclasses.replace(bank, asymptotes=asymptotes, **kept)
 
 
 def without_effects(bank: ItemBank, dims: int) -> ItemBank:

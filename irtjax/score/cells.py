@@ -13,11 +13,13 @@ from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.bank import ItemBank
 from irtjax.score.curves import CurveItems
 
-__all__ = ["Answers", "Batch", "batches"]
+__all__ = ["Answers", "Batch", "batches", "curve_items"]
 
 # Cells a batch: float32 intermediates of this size stay in the cache.
 _CELLS_PER_BATCH = 1 << 16
 _LEAST_WIDTH, _MOST_MODELS = 16, 1024
+# Fewer models are padded to one of these: few programs are compiled.
+_MODELS = (8, 32, 128, 512)
 # From this share of observed cells on, all models of a batch meet all items.
 _SHARED_FROM = 0.3
 
@@ -52,14 +54,14 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
     count = np.bincount(cells.model_index, minlength=n_models)
     width = _width(len(used) if is_shared else int(count.max(initial=0)))
     size = int(np.clip(_CELLS_PER_BATCH // width, 1, _MOST_MODELS))
-    size = min(size, 1 << max(n_models - 1, 1).bit_length())
+    size = min(size, next((each for each in _MODELS if each >= n_models), _MOST_MODELS))
     order = np.lexsort((cells.item_index, cells.model_index))
     model, item = cells.model_index[order], cells.item_index[order]
     place = np.searchsorted(used, item)
     if not is_shared:
         place = np.arange(len(model)) - np.concatenate([[0], np.cumsum(count)])[model]
     dtype = np.asarray(bank.mean).dtype
-    shared = _taken(bank, _padded(used, width)[None]) if is_shared else None
+    shared = curve_items(bank, _padded(used, width)[None]) if is_shared else None
     for start in range(0, n_models, size):
         stop = min(start + size, n_models)
         low, high = np.searchsorted(model, [start, stop])
@@ -71,7 +73,7 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
         if items is None:
             index = np.zeros((size, width), np.int64)
             index[at] = item[low:high]
-            items = _taken(bank, index)
+            items = curve_items(bank, index)
         given: Any = (response, weight)
         yield Batch(slice(start, stop), Answers(*given), items)
 
@@ -84,8 +86,8 @@ def _padded(index: np.ndarray, width: int) -> np.ndarray:
     return np.pad(index, (0, width - len(index)))
 
 
-def _taken(bank: ItemBank, index: np.ndarray) -> CurveItems:
-    """Items by index (rows x width), components first."""
+def curve_items(bank: ItemBank, index: np.ndarray) -> CurveItems:
+    """The items of a bank by index (rows x width), components first."""
 
     def components_first(leaf: Any) -> Any:
         return np.ascontiguousarray(np.moveaxis(np.asarray(leaf)[index], 2, 0))

@@ -37,6 +37,17 @@ class CurveItems:
     group: Int[Array, "rows width"]
     is_uncertain: bool = static_field(default=True)
 
+    def of_each(self, index: Int[Array, "models width"]) -> "CurveItems":
+        """Items of each model's own, out of one row that all meet."""
+        return CurveItems(
+            self.mean[:, 0, index],
+            self.covariance[:, 0, index],
+            self.share[:, 0, index],
+            jax.tree.map(lambda leaf: leaf[0, index], self.asymptotes),
+            self.group[0, index],
+            self.is_uncertain,
+        )
+
 
 @pytree_dataclass
 class Slopes:

@@ -17,7 +17,7 @@ from irtjax.score.cells import batches
 from irtjax.score.effects import fitted_effect_prior
 from irtjax.score.known import check_fit, known_cells
 from irtjax.score.mode import find_mode
-from irtjax.score.posterior import moments, node_posterior
+from irtjax.score.posterior import expected_latent
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
@@ -155,12 +155,10 @@ def latent_scores(
     variance: Any = bank.effect_variance
     found = []
     for batch in batches(bank, cells, n_models):
-        mode = find_mode(
-            batch.answers, batch.items, variance, n_weighted=n_weighted, is_rough=method == "eap"
-        )
         if method == "eap":
-            result = _eap(batch.answers, batch.items, variance, mode)
+            result = expected_latent(batch.answers, batch.items, variance)
         else:
+            mode = find_mode(batch.answers, batch.items, variance, n_weighted=n_weighted)
             result = _mode_and_curvature(mode)
         found.append((batch.rows, result))
     for rows, result in found:
@@ -168,11 +166,6 @@ def latent_scores(
         ability[rows] = np.asarray(result[0], np.float64)[:n, :dims]
         covariance[rows] = np.asarray(result[1], np.float64)[:n, :dims, :dims]
     return ability, covariance
-
-
-@jax.jit
-def _eap(answers: Any, items: Any, variance: Any, mode: Any) -> tuple[Array, Array]:
-    return moments(node_posterior(answers, items, variance, mode))
 
 
 @jax.jit

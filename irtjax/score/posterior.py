@@ -21,16 +21,18 @@ from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.quadrature import gauss_hermite
 from irtjax.score.cells import Answers
 from irtjax.score.curves import CurveItems, curve, log_curve
-from irtjax.score.mode import Mode, group_sums, in_groups, shifts
+from irtjax.score.mode import Mode, find_mode, group_sums, in_groups, shifts
 
-__all__ = ["NodePosterior", "expected_at", "moments", "node_posterior", "standard_nodes"]
+__all__ = ["NodePosterior", "expected_at", "expected_latent", "node_posterior", "standard_nodes"]
 
 # Nodes a coordinate by the number of coordinates; beyond, so many points in all.
-_GAUSS_NODES = {1: 15, 2: 9}
+_GAUSS_NODES = {1: 21, 2: 9}
 _POINTS = 256
 _EFFECT_NODES = 5
-# Nodes a little wider apart than the normal's: the tails of few answers are.
-_WIDER = 1.15
+# Nodes a little wider apart than the normal's: the tails of few answers are. One coordinate's can
+# afford to be wide and many: with 15 at 1.15 the errors of 3PL's most skewed posteriors were off by
+# 4%, with these by .8%.
+_WIDER = {1: 1.3, 2: 1.15}
 
 
 @pytree_dataclass
@@ -85,7 +87,7 @@ def node_posterior(
     z, log_weight = (jnp.asarray(part, dtype) for part in standard_nodes(n_latent))
     factor = jnp.linalg.cholesky(mode.information)
     # A Cholesky factor of the inverse: its transpose solves.
-    spread = _WIDER * solve_triangular(
+    spread = _WIDER.get(n_latent, _WIDER[2]) * solve_triangular(
         factor, jnp.broadcast_to(z.T, (n_models, *z.T.shape)), lower=True, trans=1
     ).transpose(0, 2, 1)
     latent = mode.latent[:, None] + spread
@@ -167,10 +169,13 @@ def _log_likelihoods(answers: Answers, items: CurveItems, latent: Array, shift: 
     return answers.weight * (answers.response * log_p + (1 - answers.response) * log_not_p)
 
 
-def moments(
-    posterior: NodePosterior,
+@jax.jit
+def expected_latent(
+    answers: Answers, items: CurveItems, effect_variance: Float[Array, " groups"] | None
 ) -> tuple[Float[Array, "models latent"], Float[Array, "models latent latent"]]:
-    """Mean and covariance of the latent vector."""
+    """Posterior mean and covariance of each model's latent vector (EAP)."""
+    mode = find_mode(answers, items, effect_variance, is_rough=True)
+    posterior = node_posterior(answers, items, effect_variance, mode)
     mean = jnp.einsum("mq,mqk->mk", posterior.weight, posterior.latent)
     away = posterior.latent - mean[:, None]
     return mean, jnp.einsum("mq,mqk,mql->mkl", posterior.weight, away, away)

@@ -13,9 +13,9 @@ import pandas as pd
 
 from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
-from irtjax.select.adaptive_plan import candidate_items, items_on_device, plan_of
+from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
-from irtjax.select.adaptive_step import ENDINGS, learn, propose, start
+from irtjax.select.adaptive_step import ENDINGS, keys_of, learn, propose, start
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
@@ -31,8 +31,8 @@ class AdaptiveSession:
     """An adaptive test of one model; made by `adaptive_test` or `from_json`.
 
     Nothing is compiled again as answers come in. Abilities are on the scale of the fit; their prior
-    is the population that the fit estimated. Benchmark effects of the new model are unknown: they
-    widen what an answer may mean.
+    is the population that the fit estimated. Benchmark effects of the new model are unknown, and
+    integrated out.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class AdaptiveSession:
     ) -> None:
         self._fit, self.rules, self._quota_by = fit, rules, quota_by
         self._candidates = None if items is None else [str(each) for each in items]
-        self._items = items_on_device(fit)
-        n_padded = self._items.n_items
-        allowed = candidate_items(fit, self._candidates, n_padded)
-        self._plan = plan_of(fit, rules, quota_by, n_padded)
+        asked = asked_items(fit)
+        self._item_ids, self._items = asked.item_ids, asked.on_device
+        allowed = candidate_items(asked, self._candidates)
+        self._plan = plan_of(fit, asked, rules, quota_by, allowed)
         self._length = -(-rules.max_items // LENGTH_TO) * LENGTH_TO
         n_pools = self._plan.quota.shape[0]
         self._state = start(self._items, jnp.asarray(allowed[None]), self._length, n_pools)
-        self._key = jax.random.split(jax.random.key(rules.seed), 1)
+        self._key = keys_of(jax.random.key(rules.seed), jnp.zeros(1, jnp.int32))
         self._answers: list[tuple[str, float]] = []
         self._proposal: tuple[str | None, Ending] | None = None
 
@@ -62,7 +62,7 @@ class AdaptiveSession:
 
     @property
     def ability(self) -> np.ndarray:
-        """Posterior mean (one dim) or mode of the abilities, dims."""
+        """Posterior mean of the abilities, dims, as `score_models` has it."""
         return np.asarray(self._items.place(self._state.belief)[0][0], np.float64)
 
     @property
@@ -99,7 +99,7 @@ class AdaptiveSession:
                 no place for more answers.
         """
         value = check_number("a response", response, 0, 1)
-        position = int(pd.Index(self._fit.data.item_ids).get_indexer([str(item_id)])[0])
+        position = int(pd.Index(self._item_ids).get_indexer([str(item_id)])[0])
         if position < 0:
             raise InputError(f"item {shown(item_id)} was not in the fit")
         if any(str(item_id) == given for given, _ in self._answers):
@@ -155,7 +155,7 @@ class AdaptiveSession:
         if self._proposal is None:
             proposal = propose(self._items, self._state, self._plan, self._key)
             ending = Ending[ENDINGS[int(proposal.ending[0])]]
-            item = str(self._fit.data.item_ids[int(proposal.item[0])])
+            item = str(self._item_ids[int(proposal.item[0])])
             self._proposal = (item if ending is Ending.open else None, ending)
         return self._proposal
 

@@ -14,9 +14,18 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.known import known_items
 from irtjax.select.adaptive import LENGTH_TO
-from irtjax.select.adaptive_plan import candidate_items, items_on_device, plan_of
+from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
-from irtjax.select.adaptive_step import ENDINGS, Answers, BeliefItems, Plan, learn, propose, start
+from irtjax.select.adaptive_step import (
+    ENDINGS,
+    Answers,
+    BeliefItems,
+    Plan,
+    keys_of,
+    learn,
+    propose,
+    start,
+)
 
 if TYPE_CHECKING:
     from irtjax.data.responses import ResponseMatrix
@@ -96,14 +105,15 @@ def adapt(
     rules = AdaptiveRules(
         max_items, se, criterion, n_first, least_gain, randomesque, dict(quotas or {}), seed
     )
-    on_device = items_on_device(fit)
-    n_padded = on_device.n_items
-    allowed = candidate_items(fit, items, n_padded)
-    plan = plan_of(fit, rules, quota_by, n_padded)
+    asked = asked_items(fit)
+    on_device, n_padded = asked.on_device, asked.n_padded
+    allowed = candidate_items(asked, items)
+    plan = plan_of(fit, asked, rules, quota_by, allowed)
     position = known_items(fit, responses, "adapt")
     known = position >= 0
+    position[known] = np.argsort(asked.position)[position[known]]
     length = -(-max_items // LENGTH_TO) * LENGTH_TO
-    key = jax.random.split(jax.random.key(seed), responses.n_models)
+    key = jax.random.key(seed)
     found = []
     for first, last, n_rows in _blocks(responses.n_models, n_padded):
         answer = np.full((n_rows, n_padded), -1, np.float32)
@@ -113,13 +123,13 @@ def adapt(
         if weights is not None:
             weight = np.ones_like(answer)
             weight[: last - first, position[known]] = weights[:, known]
-        keys = key[jnp.minimum(jnp.arange(first, first + n_rows), responses.n_models - 1)]
         often = None if weight is None else jnp.asarray(weight)
-        given = jnp.asarray(answer), jnp.asarray(allowed), plan, keys, often
-        tested = _tested(on_device, *given, length)
-        found.append(jax.tree.map(lambda leaf: np.asarray(leaf), _cut(tested, last - first)))
+        number = jnp.arange(n_rows) + first
+        given = jnp.asarray(answer), jnp.asarray(allowed), plan, key, number, often
+        tested = jax.tree.map(np.asarray, _tested(on_device, *given, length))
+        found.append(_cut(tested, last - first))
     prior = on_device.place(on_device.start(1))
-    return _tables(fit, responses, found, tuple(np.asarray(each[0]) for each in prior))
+    return _tables(asked.item_ids, responses, found, tuple(np.asarray(each[0]) for each in prior))
 
 
 def _rows(
@@ -164,11 +174,13 @@ def _tested(
     allowed: Bool[Array, " items"],
     plan: Plan,
     key: PRNGKeyArray,
+    number: Int[Array, " models"],
     weight: Float[Array, "models items"] | None,
     length: int,
 ) -> _Tested:
     """All tests of a block of models, until the last has ended."""
     n_models = len(answer)
+    key = keys_of(key, number)
     state = start(items, (answer >= 0) & allowed, length, plan.quota.shape[0])
     mean, sd = items.place(state.belief)
     path = (jnp.zeros((length, *mean.shape), mean.dtype), jnp.zeros((length, *sd.shape), sd.dtype))
@@ -192,7 +204,7 @@ def _tested(
 
 
 def _tables(
-    fit: "FitResult",
+    item_ids: np.ndarray,
     responses: "ResponseMatrix",
     found: list[_Tested],
     prior: tuple[np.ndarray, ...],
@@ -210,7 +222,7 @@ def _tables(
     steps: dict[str, Any] = {
         "model_id": responses.model_ids[model],
         "order": order + 1,
-        "item_id": fit.data.item_ids[item[is_given]],
+        "item_id": item_ids[item[is_given]],
         "response": answer[is_given].astype(np.float64),
     }
     steps |= _named("ability", ability[is_given], dims) | _named(

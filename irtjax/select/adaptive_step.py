@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from irtjax.model.pytree import pytree_dataclass, static_field
+from irtjax.score.ties import least_equal
 
 __all__ = [
     "ENDINGS",
@@ -16,6 +17,7 @@ __all__ = [
     "Plan",
     "Proposal",
     "State",
+    "keys_of",
     "learn",
     "propose",
     "start",
@@ -139,6 +141,11 @@ def start(
     return State(belief, answers, is_left, jnp.zeros((n_models, n_pools), jnp.int32))
 
 
+def keys_of(key: PRNGKeyArray, number: Int[Array, " models"]) -> PRNGKeyArray:
+    """A key for the random choices of each model, by its number."""
+    return jax.vmap(lambda k: jax.random.fold_in(key, k))(number)
+
+
 @functools.partial(jax.jit)
 def propose(items: BeliefItems, state: State, plan: Plan, key: PRNGKeyArray) -> Proposal:
     """Which item each model is asked next, or why none; a key a model for random choices."""
@@ -206,14 +213,15 @@ def _chosen(
     key: PRNGKeyArray,
     count: Int[Array, " models"],
 ) -> tuple[Int[Array, " models"], Float[Array, " models"]]:
-    """The best item, or one of the best at random; the first of equals."""
+    """The best item, or one of the best at random; the first of those equal up to `TIED`."""
     if randomesque == 1:
         # `argmax` costs four times as much on CPU: its reduction of pairs is not vectorised.
         best = jnp.max(gain, axis=1)
         position = jnp.arange(gain.shape[1], dtype=jnp.int32)
-        is_best = gain == best[:, None]
+        is_best = gain >= least_equal(best)[:, None]
         return jnp.min(jnp.where(is_best, position, gain.shape[1] - 1), axis=1), best
-    value, index = jax.lax.top_k(gain, min(randomesque, gain.shape[1]))
+    index = _first_best(gain, min(randomesque, gain.shape[1]))
+    value = jnp.take_along_axis(gain, index, axis=1)
     # A model's draw of its n-th item is the same whoever else is tested.
     draws = jax.vmap(lambda k, n: jax.random.gumbel(jax.random.fold_in(k, n), value.shape[1:]))(
         key, count
@@ -223,6 +231,17 @@ def _chosen(
         jnp.take_along_axis(index, drawn, axis=1)[:, 0],
         jnp.take_along_axis(value, drawn, axis=1)[:, 0],
     )
+
+
+def _first_best(gain: Float[Array, "models items"], n_best: int) -> Int[Array, "models best"]:
+    """The best items; of those equal to the last of them the first, and each in its own order."""
+    last = jax.lax.top_k(gain, n_best)[0][:, -1:]
+    least = least_equal(last)
+    # Twice past the last's size, so that what is above it by rounding only counts as equal.
+    is_better = gain > last + (last - least)
+    n_items = gain.shape[1]
+    rank = jnp.where(is_better, 2 * n_items, jnp.where(gain >= least, n_items, 0))
+    return jax.lax.top_k(rank - jnp.arange(n_items), n_best)[1]
 
 
 def _where(condition: Bool[Array, " models"], new: _T, old: _T) -> _T:

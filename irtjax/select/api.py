@@ -13,14 +13,15 @@ from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
 from irtjax.fit.tables import metadata_name
 from irtjax.model.information import mean_information, mean_slope
-from irtjax.select.anchors import anchor_items
-from irtjax.select.bank import Bank, bank_of
+from irtjax.score.anchors import anchor_rows
+from irtjax.score.ties import first_of_equals
+from irtjax.select.bank import Bank, bank_of, padded
 from irtjax.select.greedy import exchanged, greedy
 from irtjax.select.precision import precision_curve
 from irtjax.select.quotas import Quotas, quotas_of
 from irtjax.select.ranked import best_first, best_set
 from irtjax.select.selection import Selection
-from irtjax.select.target import Target, target_of
+from irtjax.select.target import Target, padded_target, target_of
 
 __all__ = ["CRITERIA", "METHODS", "select_items"]
 
@@ -127,18 +128,18 @@ def _selected(task: _Task, method: str) -> tuple[np.ndarray, np.ndarray, np.ndar
     if task.criterion in _BAYESIAN:
         return *_bayesian(task, method), equal
     if task.criterion == "clusters":
-        order, weight = anchor_items(task.bank.curves, task.budget, task.seed)
+        curves = task.bank.curves
+        features = np.column_stack([curves.slope, curves.intercept]).astype(np.float64)
+        order, weight = anchor_rows(features, task.budget, task.seed)
         return order, weight, weight
     value = _values(task)
+    ranked = value if task.criterion == "random" else first_of_equals(value)
     if method == "milp":
-        order = best_set(value, task.quotas, task.budget)
+        order = best_set(ranked, task.quotas, task.budget)
     else:
-        order = best_first(value, task.quotas[0], task.budget)
-    return (
-        order,
-        value[order] if task.criterion != "random" else np.full(task.budget, np.nan),
-        equal,
-    )
+        order = best_first(ranked, task.quotas[0], task.budget)
+    gain = np.full(task.budget, np.nan) if task.criterion == "random" else value[order]
+    return order, gain, equal
 
 
 def _bayesian(task: _Task, method: str) -> tuple[np.ndarray, np.ndarray]:
@@ -154,7 +155,7 @@ def _bayesian(task: _Task, method: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _values(task: _Task) -> np.ndarray:
-    """The value of each item of the bank, float64; the first of equal ones is taken first."""
+    """The value of each item of the bank, float64."""
     curves = task.bank.curves
     if task.criterion == "random":
         return np.random.default_rng(task.seed).permutation(curves.n_items).astype(np.float64)
@@ -169,10 +170,12 @@ def _values(task: _Task) -> np.ndarray:
 
 
 def _means(task: _Task, mean: Any) -> np.ndarray:
-    curves, dtype = task.bank.curves, task.bank.curves.slope.dtype
+    curves, target = padded(task.bank.curves), padded_target(task.target)
+    dtype = curves.slope.dtype
     along = None if task.direction is None else jnp.asarray(task.direction, dtype)
-    points = jnp.asarray(task.target.ability, dtype), jnp.asarray(task.target.weight, dtype)
-    return np.asarray(mean(curves, *points, along), np.float64)
+    points = jnp.asarray(target.ability, dtype), jnp.asarray(target.weight, dtype)
+    found = np.asarray(mean(curves, *points, along), np.float64)
+    return found[: task.bank.curves.n_items]
 
 
 def _table(

@@ -16,15 +16,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from irtjax.errors import InputError
-from irtjax.fit.packed import pair_index, quadratic
+from irtjax.fit.packed import mixture_moments, quadratic
 from irtjax.fit.result import FitResult
-from irtjax.fit.tables import ITEM_FLAGS, slope_and_intercept
+from irtjax.fit.tables import ITEM_FLAGS
 from irtjax.model.curves import ItemCurves, item_curves, padded_curves
 from irtjax.model.information import cell_information, logit_slope
 from irtjax.model.quadrature import normal_expectation
 from irtjax.model.response import response_probabilities
+from irtjax.score.bank import item_posteriors
 
-__all__ = ["Bank", "bank_of", "told_at"]
+__all__ = ["Bank", "bank_of", "padded", "told_at"]
 
 _N_NODES = 7
 
@@ -78,30 +79,34 @@ def bank_of(fit: FitResult, exclude_flags: Sequence[str] = ()) -> Bank:
     position = np.flatnonzero(is_kept)
     ids = np.asarray(fit.data.item_ids, str)[position]
     position = position[np.argsort(ids, kind="stable")]
-    slope, intercept, covariance = slope_and_intercept(fit)
-    covariance = np.where(np.isfinite(covariance), covariance, 0)[position]
-    rows, columns = pair_index(slope.shape[1] + 1)
+    mean, spread = (part[position] for part in mixture_moments(*item_posteriors(fit)))
     fitted, group, variance = fit.parameters, None, 0.0
     if fitted.effect is not None and fitted.effect_variance is not None:
         group, variance = fit.groups()[0][position], float(fitted.effect_variance)
     return Bank(
         item_curves(
-            jnp.asarray(slope[position]),
-            jnp.asarray(intercept[position]),
+            jnp.asarray(mean[:, :-1]),
+            jnp.asarray(mean[:, -1]),
             jnp.asarray(np.asarray(fitted.guessing)[position]),
             jnp.asarray(np.asarray(fitted.feasibility)[position]),
         ),
         np.asarray(fit.data.item_ids, str)[position],
         position,
         np.asarray(fitted.population_covariance[0], np.float64),
-        jnp.asarray(covariance[:, rows, columns], float),
+        jnp.asarray(spread, float),
         group,
         variance,
         excluded,
     )
 
 
-def told_at(bank: Bank, ability: np.ndarray, n_rows: int = 0) -> Float[Array, "points items"]:
+def padded(curves: ItemCurves) -> ItemCurves:
+    """With flat items to one of eight numbers in every doubling: few programs are compiled."""
+    step = 1 << max((curves.n_items - 1).bit_length() - 3, 4)
+    return padded_curves(curves, -(-curves.n_items // step) * step)
+
+
+def told_at(bank: Bank, ability: np.ndarray) -> Float[Array, "points items"]:
     """What an answer to each item tells about its logit at each ability (`g`), per squared logit.
 
     Of the mean curve, whose slope is `E[dP/dz]` and whose variance is `E[P] E[1 - P]`.
@@ -109,14 +114,16 @@ def told_at(bank: Bank, ability: np.ndarray, n_rows: int = 0) -> Float[Array, "p
     Args:
         bank: the items.
         ability: points x dims.
-        n_rows: items to pad to with flat ones; none without.
+
+    Returns:
+        Of the items `padded`.
     """
-    more = max(n_rows - bank.curves.n_items, 0)
-    curves = padded_curves(bank.curves, bank.curves.n_items + more)
+    curves = padded(bank.curves)
     points = jnp.asarray(ability, curves.slope.dtype)
     if bank.spread is None:
         return _told_of_known(curves, points)
-    return _told(curves, jnp.pad(bank.spread, ((0, more), (0, 0))), points)
+    more = curves.n_items - bank.curves.n_items
+    return _told(curves, jnp.asarray(np.pad(bank.spread, ((0, more), (0, 0)))), points)
 
 
 _told_of_known = jax.jit(cell_information)

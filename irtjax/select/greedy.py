@@ -13,24 +13,20 @@ Gains are averaged over the target. Source: Segall (1996) and van der Linden (19
 taker's next item; here for a fixed set.
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from irtjax.model.curves import padded_curves
 from irtjax.model.pytree import pytree_dataclass, static_field
-from irtjax.select.bank import Bank, told_at
+from irtjax.score.ties import least_equal
+from irtjax.select.bank import Bank, padded, told_at
 from irtjax.select.quotas import Quotas, room
-from irtjax.select.target import Target
+from irtjax.select.target import Target, padded_target
 
 __all__ = ["exchanged", "greedy"]
 
 _MOST_SWEEPS = 10
-# A swap must win more than rounding does.
-_LEAST_WIN = 1e-5
 
 
 @pytree_dataclass
@@ -67,7 +63,7 @@ def greedy(
     direction: np.ndarray | None = None,
     among: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Items one after the other, each with the largest gain; the first id where gains are equal.
+    """Items one after the other, each with the largest gain; the first id where they tie.
 
     Args:
         bank: the items.
@@ -83,9 +79,8 @@ def greedy(
         standard deviations).
     """
     problem, state = _prepared(bank, target, quotas, criterion, direction, among)
-    n_rows = _rounded_up(budget)
-    order, gain = _greedy(problem, state, jnp.asarray(budget), n_rows)
-    return np.asarray(order[:budget]), np.asarray(gain[:budget], np.float64)
+    order, gain = _greedy(problem, state, jnp.asarray(budget))
+    return np.asarray(order)[:budget], np.asarray(gain, np.float64)[:budget]
 
 
 def exchanged(
@@ -110,7 +105,7 @@ def exchanged(
     order = np.asarray(start)
     for _ in range(_MOST_SWEEPS):
         problem, state = _prepared(bank, target, quotas, criterion, direction, None)
-        rows = np.zeros(_rounded_up(len(order)), np.int32)
+        rows = np.zeros(len(state.is_free), np.int32)
         rows[: len(order)] = order
         moved = _sweep(problem, state, jnp.asarray(rows), jnp.asarray(len(order)))
         moved = np.asarray(moved)[: len(order)]
@@ -128,8 +123,9 @@ def _prepared(
     direction: np.ndarray | None,
     among: np.ndarray | None,
 ) -> tuple[_Problem, _State]:
-    n, n_rows = bank.curves.n_items, _rounded_up(bank.curves.n_items)
-    curves, more = padded_curves(bank.curves, n_rows), n_rows - n
+    n, curves = bank.curves.n_items, padded(bank.curves)
+    n_rows, more = curves.n_items, curves.n_items - n
+    target = padded_target(target)
     dtype, dims = curves.slope.dtype, curves.dims
     frame = np.eye(dims) if direction is None else np.asarray(direction)[None]
     measured = np.pad(frame, ((0, 0), (0, bank.n_groups)))
@@ -139,7 +135,7 @@ def _prepared(
     problem = _Problem(
         curves.slope,
         None if bank.group is None else jnp.asarray(np.pad(bank.group, (0, more)), jnp.int32),
-        told_at(bank, target.ability, n_rows),
+        told_at(bank, target.ability),
         jnp.asarray(target.weight, dtype),
         None if is_all else jnp.asarray(measured, dtype),
         jnp.asarray(np.pad(quotas.group, (0, more)), jnp.int32),
@@ -152,23 +148,26 @@ def _prepared(
     return problem, _State(covariance, jnp.asarray(is_free), jnp.zeros_like(problem.least))
 
 
-@functools.partial(jax.jit, static_argnums=3)
+@jax.jit
 def _greedy(
-    problem: _Problem, state: _State, budget: Int[Array, ""], n_rows: int
-) -> tuple[Int[Array, " rows"], Float[Array, " rows"]]:
+    problem: _Problem, state: _State, budget: Int[Array, ""]
+) -> tuple[Int[Array, " items"], Float[Array, " items"]]:
+    """Items and their gains in as many places as there are items: a program for every budget."""
+
     def step(k: Array, carry: tuple[_State, Array, Array]) -> tuple[_State, Array, Array]:
         state, order, gain = carry
         item, gained = _best(problem, state, budget - k)
         return _taken(problem, state, item, 1), order.at[k].set(item), gain.at[k].set(gained)
 
-    empty = jnp.zeros(n_rows, jnp.int32), jnp.zeros(n_rows, problem.told.dtype)
+    n_items = len(state.is_free)
+    empty = jnp.zeros(n_items, jnp.int32), jnp.zeros(n_items, problem.told.dtype)
     return jax.lax.fori_loop(0, budget, step, (state, *empty))[1:]
 
 
 @jax.jit
 def _sweep(
-    problem: _Problem, state: _State, order: Int[Array, " rows"], budget: Int[Array, ""]
-) -> Int[Array, " rows"]:
+    problem: _Problem, state: _State, order: Int[Array, " items"], budget: Int[Array, ""]
+) -> Int[Array, " items"]:
     """Every item of a selection in turn gives way to the best one, itself perhaps."""
 
     def take(k: Array, state: _State) -> _State:
@@ -179,7 +178,7 @@ def _sweep(
         without = _taken(problem, state, order[k], -1)
         best, gained = _best(problem, without, jnp.ones_like(budget))
         own = _gains(problem, without)[order[k]]
-        item = jnp.where(gained > own * (1 + _LEAST_WIN), best, order[k])
+        item = jnp.where(least_equal(gained) > own, best, order[k])  # more than rounding does
         return _taken(problem, without, item, 1), order.at[k].set(item)
 
     whole = jax.lax.fori_loop(0, budget, take, state)
@@ -195,7 +194,7 @@ def _best(
     best = jnp.max(gain)
     # XLA's argmax on CPU reduces pairs one by one; this does two reductions that are vectorised.
     place = jnp.arange(len(gain), dtype=jnp.int32)
-    return jnp.min(jnp.where(gain == best, place, len(gain) - 1)), best
+    return jnp.min(jnp.where(gain >= least_equal(best), place, len(gain) - 1)), best
 
 
 def _gains(problem: _Problem, state: _State) -> Float[Array, " items"]:
@@ -255,9 +254,3 @@ def _taken(problem: _Problem, state: _State, item: Int[Array, ""], sign: int) ->
     covariance = state.covariance - scale[:, None, None] * reach[:, :, None] * reach[:, None]
     count = state.count.at[problem.quota_group[item]].add(sign)
     return _State(covariance, state.is_free.at[item].set(sign < 0), count)
-
-
-def _rounded_up(count: int) -> int:
-    """To one of eight lengths in every doubling, so that few programs are compiled."""
-    step = 1 << max((count - 1).bit_length() - 3, 4)
-    return -(-count // step) * step

@@ -1,24 +1,19 @@
 """What is believed of one ability: probabilities on a grid, exact to its spacing."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from irtjax.fit.packed import quadratic
 from irtjax.model.pytree import pytree_dataclass
-from irtjax.model.quadrature import normal_expectation
-from irtjax.model.response import response_probabilities
-from irtjax.select.adaptive_items import AdaptiveItems, answer_entropy
+from irtjax.score.curves import CurveItems, curve_slopes
+from irtjax.select.entropy import answer_entropy
 
 __all__ = ["GridBelief", "GridItems", "grid_items"]
 
 # The grid reaches this many standard deviations of the prior to both sides.
 _REACH = 5.0
 _N_NODES = 81
-_QUADRATURE_NODES = 9
 
 
 @pytree_dataclass
@@ -33,7 +28,9 @@ class GridItems:
     """Every item's mean curve at the nodes: `P` averaged over what its parameters may be.
 
     An item whose slope is uncertain has a flatter mean curve, and so less information: what the
-    highest estimates of slopes promise, noise for the most part, is not believed.
+    highest estimates of slopes promise, noise for the most part, is not believed. Nodes and
+    information are in standard deviations of the population, whose `centre` and `scale` are on the
+    fit's scale.
     """
 
     node: Float[Array, " nodes"]
@@ -43,6 +40,8 @@ class GridItems:
     right: Float[Array, "nodes items"]
     entropy: Float[Array, "nodes items"]
     information: Float[Array, "nodes items"]
+    centre: Float[Array, ""]
+    scale: Float[Array, ""]
 
     @property
     def n_items(self) -> int:
@@ -73,10 +72,8 @@ class GridItems:
         self, belief: GridBelief
     ) -> tuple[Float[Array, "models 1"], Float[Array, "models 1"]]:
         """Posterior mean and standard deviation."""
-        weight = jax.nn.softmax(belief.log_posterior, axis=1)
-        mean = weight @ self.node
-        away = self.node - mean[:, None]
-        return mean[:, None], jnp.sqrt(jnp.sum(weight * away**2, axis=1))[:, None]
+        mean, sd = self._standard(belief)
+        return self.centre + self.scale * mean, self.scale * sd
 
     def gain(self, belief: GridBelief, criterion: str) -> Float[Array, "models items"]:
         """How far each item is expected to narrow the belief: variance before over after, minus 1.
@@ -88,7 +85,7 @@ class GridItems:
                 Kullback-Leibler divergence of the answer at an ability from that expected.
         """
         weight = jax.nn.softmax(belief.log_posterior, axis=1)
-        mean, sd = self.place(belief)
+        mean, sd = self._standard(belief)
         if criterion == "kl":
             expected = weight @ self.right
             told = answer_entropy(expected) - weight @ self.entropy
@@ -97,47 +94,44 @@ class GridItems:
             weight = self._between_nodes(mean[:, 0])
         return sd**2 * (weight @ self.information)
 
+    def _standard(
+        self, belief: GridBelief
+    ) -> tuple[Float[Array, "models 1"], Float[Array, "models 1"]]:
+        weight = jax.nn.softmax(belief.log_posterior, axis=1)
+        mean = weight @ self.node
+        away = self.node - mean[:, None]
+        return mean[:, None], jnp.sqrt(jnp.sum(weight * away**2, axis=1))[:, None]
+
     def _between_nodes(self, ability: Float[Array, " models"]) -> Float[Array, "models nodes"]:
         """Weights of the two nodes around each ability."""
         step = self.node[1] - self.node[0]
         return jnp.maximum(0, 1 - jnp.abs(self.node - ability[:, None]) / step)
 
 
-@functools.partial(jax.jit)
-def grid_items(items: AdaptiveItems) -> GridItems:
-    """Tables of the mean curves of items of one dim."""
+@jax.jit
+def grid_items(items: CurveItems, centre: Float[Array, ""], scale: Float[Array, ""]) -> GridItems:
+    """Tables of the mean curves of items of one dim.
+
+    Args:
+        items: in one row, as all models meet them.
+        centre: mean of the abilities.
+        scale: their standard deviation.
+    """
     standard = np.linspace(-_REACH, _REACH, _N_NODES)
-    node = items.prior_mean[0] + jnp.sqrt(items.prior_covariance[0, 0]) * jnp.asarray(
-        standard, float
-    )
-    log_prior = jnp.asarray(-(standard**2) / 2, float)
-
-    def curves(ability: Float[Array, ""]) -> tuple[Float[Array, " items"], Float[Array, " items"]]:
-        design = jnp.stack([ability, jnp.ones_like(ability)])
-        variance = items.covariance @ quadratic(design[None])[0] + items.offset_variance
-        right, wrong = normal_expectation(
-            lambda logit: response_probabilities(logit),
-            items.mean @ design,
-            jnp.maximum(variance, 0),
-            _QUADRATURE_NODES,
-        )
-        span = items.feasibility - items.guessing
-        return items.guessing + span * right, 1 - items.feasibility + span * wrong
-
-    def row(ability: Float[Array, ""]) -> tuple[Float[Array, " items"], ...]:
-        (right, wrong), (rise, _) = jax.jvp(curves, (ability,), (jnp.ones_like(ability),))
-        tiny = jnp.finfo(right.dtype).tiny
-        right, wrong = jnp.maximum(right, tiny), jnp.maximum(wrong, tiny)
-        information = (rise / right) * (rise / wrong)
-        return right, wrong, information
-
-    right, wrong, information = jax.lax.map(row, node)
+    node = jnp.asarray(standard, items.mean.dtype)
+    no_shift = jnp.zeros((_N_NODES, items.group.shape[1]), node.dtype)
+    slopes = curve_slopes(items, node[:, None], no_shift)
+    tiny = jnp.finfo(node.dtype).tiny
+    right, wrong = jnp.maximum(slopes.p, tiny), jnp.maximum(slopes.not_p, tiny)
+    rise = slopes.by_latent[..., 0]
     return GridItems(
         node,
-        log_prior,
+        jnp.asarray(-(standard**2) / 2, node.dtype),
         jnp.log(right).T,
         jnp.log(wrong).T,
         right,
         answer_entropy(right),
-        information,
+        (rise / right) * (rise / wrong),
+        centre,
+        scale,
     )

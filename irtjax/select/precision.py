@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.select.bank import Bank, told_at
-from irtjax.select.target import Target
+from irtjax.select.target import Target, padded_target
 
 __all__ = ["precision_curve", "size_for"]
 
@@ -28,7 +28,8 @@ def precision_curve(
     Returns:
         One row an item, float64.
     """
-    told = np.asarray(told_at(bank, target.ability), np.float64)[:, order]
+    told = np.asarray(told_at(bank, padded_target(target).ability), np.float64)
+    told = told[: len(target.weight), order]
     loading = np.asarray(bank.curves.slope, np.float64)[order]
     dims = loading.shape[1]
     if bank.group is not None:

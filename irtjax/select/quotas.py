@@ -155,7 +155,13 @@ def _bounds(column: str, given: Any) -> tuple[int, int]:
     match = _RANGE.fullmatch(given.strip()) if isinstance(given, str) else None
     if match is not None:
         low, high = match[1], match[2]
-        return (0, int(low)) if high is None else (int(low), int(high))
+        bounds = (0, int(low)) if high is None else (int(low), int(high))
+        if bounds[0] > bounds[1]:
+            raise InputError(
+                f"the quota {given.strip()} of {column} asks for at least {low} and at most {high} "
+                f"items; write it as {high}-{low}"
+            )
+        return bounds
     if isinstance(given, str):
         raise InputError(
             f"a quota of {column} is a number of items or LOW-HIGH, not {shown(given)}"

@@ -69,7 +69,7 @@ def best_set(
     )
     if solved.x is None:
         raise InputError(impossible)
-    chosen = may[solved.x > 0.5]
+    chosen = _first_of_alike(may[solved.x > 0.5], value, _combination(quotas))
     return chosen[np.argsort(-value[chosen], kind="stable")]
 
 
@@ -81,11 +81,33 @@ def _of_use(
     Of 34,000 items 6,000 are left where 11 x 5 groups have quotas of 120 and 250.
     """
     most = np.full(len(value), budget)
-    combination = np.zeros(len(value), int)
     for each in quotas:
         most = np.minimum(most, each.most[each.group])
-        combination = combination * len(each.names) + each.group
+    combination = _combination(quotas)
     order = np.lexsort((-value, combination))
     starts = np.flatnonzero(np.diff(combination[order], prepend=-1))
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
     return np.sort(order[rank < most[order]])
+
+
+def _first_of_alike(
+    chosen: Int[np.ndarray, " chosen"],
+    value: Float[np.ndarray, " items"],
+    combination: Int[np.ndarray, " items"],
+) -> Int[np.ndarray, " chosen"]:
+    """Of items with the same groups and value as many as were chosen, the first: any would do."""
+    pairs = np.column_stack([combination, value])
+    kind = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
+    wanted = np.bincount(kind[chosen], minlength=kind.max() + 1)
+    order = np.argsort(kind, kind="stable")
+    starts = np.searchsorted(kind[order], np.arange(kind.max() + 1))
+    rank = np.arange(len(order)) - starts[kind[order]]
+    return np.sort(order[rank < wanted[kind[order]]])
+
+
+def _combination(quotas: Sequence[Quotas]) -> Int[np.ndarray, " items"]:
+    """A code for the groups of each item in all columns."""
+    code = np.zeros(len(quotas[0].group), int)
+    for each in quotas:
+        code = code * len(each.names) + each.group
+    return code

@@ -16,12 +16,13 @@ from irtjax.fit.result import FitResult
 from irtjax.fit.tables import slope_and_intercept
 from irtjax.score.clustering import k_means
 
-__all__ = ["TARGETS", "Target", "target_of"]
+__all__ = ["TARGETS", "Target", "padded_target", "target_of"]
 
 TARGETS = ("models", "top", "future", "future=SHIFT")
 # More points than this are put together: the mean information of items changes by less than 1%.
 _MOST_POINTS = {1: 16}
 _MOST_POINTS_OF_MORE_DIMS = 32
+_POINTS_TO = 16
 _TOP_SHARE = 0.25
 _SHIFT = 0.5
 
@@ -74,6 +75,14 @@ def target_of(fit: FitResult, target: Any = "models") -> Target:
             "(one number a dim, with commas)"
         ) from None
     return _points(fit, point)
+
+
+def padded_target(target: Target) -> Target:
+    """With points of no weight to a multiple of 16, so that few programs are compiled; 1 stays."""
+    n = len(target.weight)
+    more = 0 if n == 1 else -n % _POINTS_TO
+    ability = np.pad(target.ability, ((0, more), (0, 0)))
+    return Target(ability, np.pad(target.weight, (0, more)), target.name)
 
 
 def _shift(text: str, target: str) -> float:

@@ -36,9 +36,25 @@ def test_items_may_be_named_in_a_file(irtjax, finished_run, responses, tmp_path)
     assert set(steps.item_id) <= set(ids)
 
 
+@pytest.mark.parametrize("ending", ["csv", "json", "txt"])
+def test_items_may_be_what_was_selected(irtjax, finished_run, responses, tmp_path, ending):
+    short = tmp_path / f"short.{ending}"
+    outcome = irtjax("select", finished_run, "--budget", 9, "--criterion", "leh", "--out", short)
+    assert outcome.code == 0, outcome.err
+    outcome = irtjax("adapt", finished_run, responses, "--items", short, "--out", "m.csv")
+    assert outcome.code == 0, outcome.err
+    wanted = ij.select_items(ij.FitResult.load(finished_run), 9, criterion="leh").item_ids
+    assert set(pd.read_csv(tmp_path / "m-steps.csv").item_id) == set(wanted)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
+        (["--quota-by", "benchmark"], "add --quota VALUE=N or drop it"),
+        (
+            [*(f"--quota=benchmark-{k}=0" for k in range(4)), "--max-items", "9"],
+            "the quotas leave no item that may be asked",
+        ),
         (["--quota", "benchmark-1"], "--quota is VALUE=N"),
         (["--quota", "a=1", "--quota", "a=2"], "names 'a' twice"),
         (["--quota", "nowhere=3"], "there is no benchmark 'nowhere'"),

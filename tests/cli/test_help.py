@@ -41,6 +41,14 @@ def test_help_of_a_command_shows_an_example(irtjax, command):
     assert f"Example: irtjax {command} " in outcome.out
 
 
+def test_help_of_fit_lists_every_estimator(irtjax):
+    from irtjax.fit.registry import registered_estimators
+    from irtjax.fit.settings import ESTIMATORS
+
+    words = set(irtjax("fit", "--help").out.replace(",", " ").split())
+    assert {*ESTIMATORS, *registered_estimators()} <= words
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
 def test_help(irtjax, arguments):
     outcome = irtjax(*arguments)

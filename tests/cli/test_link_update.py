@@ -53,6 +53,20 @@ def test_update_writes_a_run_with_its_moves(irtjax, finished_run, week, tmp_path
     assert not (tmp_path / "run3").exists()
 
 
+def test_update_says_whose_metadata_are_kept(irtjax, finished_run, week, tmp_path):
+    table = pd.read_csv(week)
+    changed = table["item_id"] == "benchmark-0/3"
+    table.loc[changed, "benchmark"] = "elsewhere"
+    table.to_csv(tmp_path / "changed.csv", index=False)
+    outcome = irtjax("update", finished_run, "changed.csv", "--out", "run2")
+    assert outcome.code == 0, outcome.err
+    assert len(outcome.error_lines) == 1
+    assert "benchmark of 'benchmark-0/3' is 'benchmark-0', not 'elsewhere'" in outcome.err
+    fit = ij.FitResult.load(tmp_path / "run2")
+    kept = fit.data.item_metadata["benchmark"][fit.data.item_ids == "benchmark-0/3"]
+    assert list(kept) == ["benchmark-0"]
+
+
 def test_link_of_a_run_to_itself_changes_nothing(irtjax, finished_run, tmp_path):
     outcome = irtjax("link", finished_run, finished_run, "--out", "linked")
     assert (outcome.code, outcome.err) == (0, "")

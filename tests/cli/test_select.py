@@ -57,6 +57,11 @@ def test_one_value_of_a_column_and_no_excluded_flags(irtjax, finished_run, tmp_p
             "twice",
         ),
         (["--budget", 5, "--out", "s.csv", "--direction", "up"], "--direction 'up'"),
+        (["--budget", 5, "--out", "s.csv", "--out", "./s.csv"], "named for two outputs"),
+        (
+            ["--budget", 5, "--out", "s.csv", "--per", "benchmark=20-5"],
+            "the quota 20-5 of benchmark asks for at least 20 and at most 5 items",
+        ),
         (["--budget", 5, "--out", "s.csv", "--criterion", "best"], "criterion 'best'"),
         (["--out", "s.csv"], "--budget"),
     ],

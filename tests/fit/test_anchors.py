@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
+from irtjax.fit.anchors import make_anchors
 from irtjax.fit.api import fit
 from irtjax.model.spec import ModelSpec
 from tests.fit.fitting import fitted, quiet_fit, simulated
@@ -43,6 +44,13 @@ def test_mean_and_sd_of_another_population_are_found_on_the_old_scale(estimator)
     table = found.abilities()
     away = (table["dim1_ability"] - both.ability) / table["dim1_ability_se"]
     assert np.sqrt(np.mean(away**2)) == pytest.approx(1, abs=0.2)
+
+
+def test_anchors_of_a_run_with_effects_ask_for_effects():
+    run = fitted("2pl-2d")
+    with pytest.warns(IrtjaxWarning, match=r"effects of 'benchmark' and .* pass group benchmark"):
+        make_anchors(run.data, run.spec, run)
+    assert make_anchors(run.data, run.spec, run, "benchmark").n_anchors == run.data.n_items
 
 
 @pytest.mark.parametrize("estimator", SHAPES)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from irtjax.errors import InputError
-from irtjax.score.anchors import anchor_points, clustered
+from irtjax.score.anchors import anchor_points, anchor_rows
 from irtjax.score.design import drawn_items, expected_information, score_items
+from irtjax.select.api import select_items
 from tests.fit.fitting import fitted
 from tests.score.fits import N_ITEMS, given
 
@@ -59,9 +60,15 @@ def test_clusters_far_apart_are_found_with_their_weights():
     centre = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     label = np.repeat([0, 1, 2], [10, 20, 30])
     features = centre[label] + rng.normal(0, 0.1, (60, 2))
-    rows, weight = clustered(features, 3, seed=0)
-    np.testing.assert_array_equal(label[rows], [0, 1, 2])
-    np.testing.assert_allclose(weight, [1 / 6, 1 / 3, 1 / 2])
+    rows, weight = anchor_rows(features, 3, seed=0)
+    np.testing.assert_array_equal(label[rows], [2, 1, 0])
+    np.testing.assert_allclose(weight, [1 / 2, 1 / 3, 1 / 6])
+
+
+def test_there_are_as_many_anchors_as_asked_for_where_items_are_alike():
+    rows, weight = anchor_rows(np.repeat([[0.0], [1.0]], [6, 4], axis=0), 4, seed=0)
+    assert len(set(rows)) == 4
+    assert weight.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("features", ["parameters", "answers"])
@@ -69,7 +76,15 @@ def test_anchors_are_items_of_the_run_and_stand_for_all(features):
     anchors = anchor_points(fitted("2pl"), 15, features=features)
     assert anchors["weight"].sum() == pytest.approx(1)
     assert anchors["item_id"].is_unique
-    assert 10 <= len(anchors) <= 15
+    assert len(anchors) == 15
+
+
+def test_anchors_are_those_that_a_selection_by_clusters_has():
+    fit = fitted("2pl")
+    anchors = anchor_points(fit, 15, seed=2)
+    items = select_items(fit, 15, criterion="clusters", seed=2).items
+    assert anchors["item_id"].tolist() == items["item_id"].tolist()
+    np.testing.assert_allclose(anchors["weight"], items["weight"])
 
 
 def test_bad_input_is_refused_in_one_line():
