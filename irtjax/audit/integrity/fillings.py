@@ -25,9 +25,6 @@ __all__ = ["filled_rows"]
 
 _VALUES = 2
 _DRIFT_MODELS = 50
-# Shorter stretches are outages and refusals as often as fillings: PSN-IRT's matrix has four, of 30
-# to 67 cells (1 to 13% of their blocks), that chance does not explain.
-_LEAST_SHARE = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +71,7 @@ def filled_rows(
             response = row[benchmarks[g].items].copy()
             form = float(expected.mean[model, g]), float(expected.spread[model, g])
             for run in longest_runs(response):
-                if len(run.cells) < _LEAST_SHARE * run.n_observed or not is_unusual(run, response):
+                if not is_unusual(run, response):
                     continue
                 same = _same(columns, benchmarks[g], model, run)
                 easiness = items[g].easiness(response)
