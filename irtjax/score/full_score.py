@@ -53,8 +53,9 @@ def predict_score(
 
     A model's benchmark effects (of the fit's `group`, else of the column `benchmark` where there is
     one, else on six strata of difficulty) are unknown and integrated out, with the spread that they
-    have among the fit's models when each is left out, or up to four times that where the answers
-    say so: the less well a model fits, the more its own answers count, as in the plain share.
+    have among the fit's models when each is left out. Where the answers say so, the model may lie
+    up to four times as far out, in ability and effects: the less it is like the fit's models, the
+    more its own answers count, as in the plain share.
 
     Args:
         fit: the fit whose items were answered.
