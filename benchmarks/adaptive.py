@@ -2,10 +2,11 @@
 
 Half of the models are fitted, the other half tested with few items, 20 times over. The ranking by
 what the test found is compared with that by accuracy on all items; the model's halves differ only
-in what is asked and how it is scored. A model that carries the ability by itself (ChemBench's
-Galactica answers 1.5% right, the others 19 to 63%: with it among 11 models the ability is its
-distance from the rest, and irtjax warns) is left out of what is learnt from; ChemBench is also
-shown with it. Hofmann et al. (2025), Fluid Language Model Benchmarking.
+in what is asked and how it is scored: by the plain share right, by ability, or by the score on all
+items that `predict_score` expects from the same answers. A model that carries the ability by itself
+(ChemBench's Galactica answers 1.5% right, the others 19 to 63%: with it among 11 models the ability
+is its distance from the rest, and irtjax warns) is left out of what is learnt from; ChemBench is
+also shown with it. Hofmann et al. (2025), Fluid Language Model Benchmarking.
 """
 
 import warnings
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import kendalltau, rankdata, t
 
 import irtjax as ij
@@ -23,7 +25,20 @@ __all__ = ["run"]
 SIZES = (10, 50, 100)
 _N_HALVES = 20
 _N_DRAWS = 5
-METHODS = ("random, mean", "random, ability", "adaptive, ability")
+METHODS = (
+    "random, mean",
+    "random, ability",
+    "random, score",
+    "adaptive, ability",
+    "adaptive, score",
+)
+# What is asked and how it is scored, against what else.
+_PAIRS = (
+    ("adaptive, ability", "random, mean"),
+    ("adaptive, ability", "random, ability"),
+    ("adaptive, score", "random, mean"),
+    ("random, score", "random, mean"),
+)
 _METRICS = ("rank_distance", "kendall")
 
 
@@ -31,8 +46,8 @@ def run(n_halves: int = _N_HALVES) -> dict[str, Any]:
     """Rank distance and Kendall's tau by data set, number of items and method.
 
     Returns:
-        For each: mean over the halves, and adaptive against both others with a 95% interval of the
-        paired difference (halves overlap, so the interval is on the narrow side).
+        For each: mean over the halves, and differences of methods with a 95% interval of the paired
+        difference (halves overlap, so the interval is on the narrow side).
     """
     found: dict[str, Any] = {"halves": n_halves, "draws": _N_DRAWS, "data": {}}
     for name, data, keeps_outliers in _data():
@@ -88,15 +103,39 @@ def _half(data: ij.ResponseMatrix, rng: np.random.Generator, keeps_outliers: boo
     full = np.nanmean(matrix[order[data.n_models // 2 :]], axis=1)
     adaptive = ij.adapt(fit, new, max_items=max(SIZES)).steps
     result = np.zeros((len(SIZES), len(METHODS), len(_METRICS)))
+    by_name = dict(zip(METHODS, np.moveaxis(result, 1, 0), strict=True))
+    unseen = matrix[order[data.n_models // 2 :]]
     for k, size in enumerate(SIZES):
-        result[k, 2] = _against(_after(adaptive, size, new), full)
+        asked = adaptive[adaptive.order <= size]
+        by_name["adaptive, ability"][k] = _against(_after(asked, new), full)
+        by_name["adaptive, score"][k] = _against(_predicted(fit, new, _asked(asked, new)), full)
         for _ in range(_N_DRAWS):
             drawn = rng.choice(data.n_items, size, replace=False)
-            plain = np.nanmean(matrix[order[data.n_models // 2 :]][:, drawn], axis=1)
-            scored = ij.adapt(fit, new, max_items=size, items=data.item_ids[drawn]).models
-            result[k, 0] += _against(plain, full) / _N_DRAWS
-            result[k, 1] += _against(scored.dim1_ability.to_numpy(), full) / _N_DRAWS
+            is_drawn = np.isin(np.arange(data.n_items), drawn)[None]
+            ability = ij.adapt(fit, new, max_items=size, items=data.item_ids[drawn]).models
+            found = {
+                "random, mean": np.nanmean(unseen[:, drawn], axis=1),
+                "random, ability": ability.dim1_ability.to_numpy(),
+                "random, score": _predicted(fit, new, is_drawn),
+            }
+            for name, values in found.items():
+                by_name[name][k] += _against(values, full) / _N_DRAWS
     return result
+
+
+def _asked(steps: Any, new: ij.ResponseMatrix) -> np.ndarray:
+    """Which cells were asked, models x items."""
+    is_asked = np.zeros((new.n_models, new.n_items), bool)
+    rows = pd.Index(new.model_ids).get_indexer(steps.model_id)
+    is_asked[rows, pd.Index(new.item_ids).get_indexer(steps.item_id)] = True
+    return is_asked
+
+
+def _predicted(fit: ij.FitResult, new: ij.ResponseMatrix, is_asked: np.ndarray) -> np.ndarray:
+    dense = new.to_dense().astype(np.float32)
+    answers = np.where(is_asked & (dense >= 0), dense, np.nan)
+    few = ij.ResponseMatrix.from_dense(answers, model_ids=new.model_ids, item_ids=new.item_ids)
+    return ij.predict_score(fit, few)["score"].to_numpy()
 
 
 def _fitted(known: ij.ResponseMatrix, keeps_outliers: bool) -> ij.FitResult:
@@ -115,10 +154,9 @@ def _fitted(known: ij.ResponseMatrix, keeps_outliers: bool) -> ij.FitResult:
         )
 
 
-def _after(steps: Any, size: int, new: ij.ResponseMatrix) -> np.ndarray:
-    """Abilities after so many items, in the order of the models."""
-    last = steps[steps.order <= size].groupby("model_id").dim1_ability.last()
-    return last.loc[new.model_ids].to_numpy()
+def _after(steps: Any, new: ij.ResponseMatrix) -> np.ndarray:
+    """Abilities after these steps, in the order of the models."""
+    return steps.groupby("model_id").dim1_ability.last().loc[new.model_ids].to_numpy()
 
 
 def _against(found: np.ndarray, full: np.ndarray) -> np.ndarray:
@@ -132,9 +170,9 @@ def _summary(values: np.ndarray) -> dict[str, Any]:
     for m, metric in enumerate(_METRICS):
         each = values[:, :, m]
         summary[metric] = dict(zip(METHODS, each.mean(axis=0).round(4).tolist(), strict=True))
-        for k, other in enumerate(METHODS[:2]):
-            away = each[:, 2] - each[:, k]
+        for name, other in _PAIRS:
+            away = each[:, METHODS.index(name)] - each[:, METHODS.index(other)]
             reach = t.ppf(0.975, len(away) - 1) * away.std(ddof=1) / np.sqrt(len(away))
             interval = [round(float(away.mean() + sign * reach), 4) for sign in (-1, 1)]
-            summary[metric][f"adaptive minus {other}"] = interval
+            summary[metric][f"{name} minus {other}"] = interval
     return summary

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.polynomial.chebyshev import chebvander
 
 from irtjax.score.bank import ItemBank
 from irtjax.score.curves import CurveItems, curve
@@ -53,8 +54,8 @@ def sums_at(
     tables = _direct(
         bank, n_groups, np.repeat(on_ability, n_effects, 0), np.tile(on_effect, (_ABILITY, 1))
     )
-    by_ability = _basis(ability[:, 0], _ABILITY)
-    by_effect = _basis(place, n_effects).reshape(n_points, n_spots, n_groups, n_effects)
+    by_ability = chebvander(ability[:, 0], _ABILITY - 1)
+    by_effect = chebvander(place, n_effects - 1).reshape(n_points, n_spots, n_groups, n_effects)
     found = []
     for table in tables:
         values = table.reshape(_ABILITY, n_effects, n_groups)
@@ -132,7 +133,3 @@ def _coefficients(n: int) -> np.ndarray:
     matrix = 2 / n * np.cos(np.arange(n)[:, None] * _angles(n))
     matrix[0] /= 2
     return matrix
-
-
-def _basis(place: np.ndarray, n: int) -> np.ndarray:
-    return np.cos(np.arccos(place)[..., None] * np.arange(n))

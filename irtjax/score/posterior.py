@@ -41,6 +41,7 @@ class NodePosterior:
 
     `effect` and `effect_weight` (over `spots`) are those of each effect given the node;
     `expected` the sums of P over the model's own answered items by group, at the node and spot.
+    `log_evidence` is the log-probability of the answers, up to a constant of the bank's shape.
     """
 
     latent: Float[Array, "models nodes latent"]
@@ -49,6 +50,7 @@ class NodePosterior:
     effect_weight: Float[Array, "models nodes spots groups"] | None
     expected: Float[Array, "models nodes spots groups"] | None
     expected_square: Float[Array, "models nodes spots groups"] | None
+    log_evidence: Float[Array, " models"]
 
 
 @functools.cache
@@ -111,14 +113,18 @@ def node_posterior(
     _, (gain, effect, effect_weight, expected, square) = jax.lax.scan(
         visit, None, (latent.transpose(1, 0, 2), spread.transpose(1, 0, 2))
     )
-    weight = jax.nn.softmax(gain.T + log_ratio, axis=1)
+    joint = gain.T + log_ratio
+    log_evidence = (
+        jax.nn.logsumexp(joint, axis=1)
+        + jnp.sum(at_mode, axis=1)
+        - jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
+    )
 
     def models_first(leaf: Array) -> Array:
         return jnp.moveaxis(leaf, 0, 1)
 
-    return NodePosterior(
-        latent, weight, *jax.tree.map(models_first, (effect, effect_weight, expected, square))
-    )
+    by_node = jax.tree.map(models_first, (effect, effect_weight, expected, square))
+    return NodePosterior(*(latent, jax.nn.softmax(joint, axis=1), *by_node, log_evidence))
 
 
 def _effects_at(

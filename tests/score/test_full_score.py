@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.score import predictive
 from irtjax.score.anchors import anchor_points
 from irtjax.score.full_score import predict_score
-from tests.fit.fitting import fitted, simulated
+from tests.fit.fitting import fitted, quiet_fit, simulated
 from tests.score.fits import N_ITEMS, answers, given
 
 QUADRATURE = {1: 2e-4, 2: 2e-3}
@@ -124,3 +126,54 @@ def test_bad_input_is_refused_in_one_line():
         predict_score(given().fit, data, anchor_weights={"x": 1.0})
     with pytest.raises(InputError, match="must be a number above 0"):
         predict_score(given().fit, data, anchor_weights={"item-0": -1.0})
+
+
+def _models(is_odd, seed, n_items=600):
+    """Answers of models of one 2PL; odd ones fail two thirds of what they would get right."""
+    rng, items = np.random.default_rng(seed), np.random.default_rng(0)
+    slope, intercept = items.lognormal(0, 0.3, n_items), items.normal(0.5, 1.5, n_items)
+    p = expit(slope * rng.normal(size=(len(is_odd), 1)) + intercept)
+    p = np.where(is_odd[:, None], 0.35 * p, p)
+    return (rng.random(p.shape) < p).astype(float)
+
+
+def test_models_unlike_the_fitted_ones_are_predicted_by_their_own_answers(monkeypatch):
+    fit = quiet_fit(ResponseMatrix.from_dense(_models(np.zeros(12, bool), 5)))
+    is_odd = np.arange(120) < 60
+    truth = _models(is_odd, 2)
+    full = truth.mean(axis=1)
+    rng = np.random.default_rng(3)
+    few = np.where(rng.random(truth.shape).argsort(axis=1).argsort(axis=1) < 100, truth, np.nan)
+    data = ResponseMatrix.from_dense(few, item_ids=fit.data.item_ids)
+
+    def judged():
+        found = predict_score(fit, data)
+        is_held = (found["score_lower"] <= full) & (full <= found["score_upper"])
+        error = {name: np.abs(found[name] - full) for name in ("score", "observed")}
+        return error["score"].to_numpy(), error["observed"].to_numpy(), is_held.to_numpy()
+
+    error, plain, is_held = judged()
+    monkeypatch.setattr(predictive, "_SCALES", {1.0: 1.0})
+    narrow, _, is_held_narrow = judged()
+    assert error[is_odd].mean() < 0.9 * narrow[is_odd].mean()
+    assert error[is_odd].mean() < 1.25 * plain[is_odd].mean()
+    assert is_held_narrow[is_odd].mean() < 0.8
+    assert is_held[is_odd].mean() > 0.85
+    # Models like those that were fitted are predicted nearly as well as without.
+    assert error[~is_odd].mean() < 1.05 * narrow[~is_odd].mean()
+    assert error[~is_odd].mean() < 0.95 * plain[~is_odd].mean()
+    assert is_held[~is_odd].mean() > 0.9
+
+
+def test_a_model_is_predicted_alone_as_among_others():
+    fit = fitted("2pl")
+    data, _ = _few_answers("2pl", 30)
+    dense = data.to_dense()[:5].astype(float)
+    dense[dense < 0] = np.nan
+    together = predict_score(fit, ResponseMatrix.from_dense(dense, item_ids=data.item_ids))
+    for row in (0, 4):
+        alone = predict_score(
+            fit, ResponseMatrix.from_dense(dense[row : row + 1], item_ids=data.item_ids)
+        )
+        for name in ("score", "score_se", "score_lower", "score_upper"):
+            assert alone[name][0] == pytest.approx(together[name][row], abs=2e-5), name
