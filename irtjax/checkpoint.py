@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from irtjax.errors import InputError
 
@@ -27,7 +28,8 @@ def save_arrays(folder: Path, step: int, tree: Any, metadata: dict[str, Any]) ->
     Args:
         folder: made if absent; holds a sub-folder a step.
         step: number of the step; a step that exists is replaced.
-        tree: arrays in any pytree; they are stored by their path in it.
+        tree: arrays in any pytree; they are stored by their path in it (those of size 0, which
+            Orbax refuses, are made anew when the tree is restored).
         metadata: what JSON can hold.
     """
     import orbax.checkpoint as ocp
@@ -41,7 +43,7 @@ def save_arrays(folder: Path, step: int, tree: Any, metadata: dict[str, Any]) ->
         manager.save(
             step,
             args=ocp.args.Composite(
-                arrays=ocp.args.StandardSave(_named(tree)), metadata=ocp.args.JsonSave(metadata)
+                arrays=ocp.args.StandardSave(_filled(tree)), metadata=ocp.args.JsonSave(metadata)
             ),
         )
     _write_list(folder / str(step))
@@ -95,9 +97,22 @@ def restore_arrays(folder: Path, step: int, template: Any, *, remedy: str = _REM
         sharding = getattr(leaf, "sharding", None)
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
-    target = {name: shape(leaf) for name, leaf in _named(template).items()}
+    target = {name: shape(leaf) for name, leaf in _filled(template).items()}
     restored = _restore(folder, step, remedy, arrays=ocp.args.StandardRestore(target)).arrays
-    return jax.tree.unflatten(jax.tree.structure(template), [restored[name] for name in target])
+    leaves = [
+        restored[name] if leaf.size else _empty(leaf) for name, leaf in _named(template).items()
+    ]
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+
+
+def _filled(tree: Any) -> dict[str, Any]:
+    """The leaves that hold a number."""
+    return {name: leaf for name, leaf in _named(tree).items() if leaf.size}
+
+
+def _empty(leaf: Any) -> jax.Array:
+    """An array of no numbers, of the shape, type and placement of a leaf."""
+    return jnp.zeros(leaf.shape, leaf.dtype, device=getattr(leaf, "sharding", None))
 
 
 def _named(tree: Any) -> dict[str, Any]:

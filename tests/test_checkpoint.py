@@ -46,6 +46,18 @@ def test_a_tree_comes_back_to_the_last_bit(tmp_path):
     assert restored.absent is None
 
 
+def test_arrays_of_no_numbers_come_back_too(tmp_path):
+    tree = {"none": jnp.zeros((0, 3), jnp.int32), "some": jnp.arange(2.0), "no": {}}
+    save_arrays(tmp_path, 1, tree, {})
+    for template in (tree, jax.eval_shape(lambda: tree)):
+        restored = restore_arrays(tmp_path, 1, template)
+        assert jax.tree.structure(restored) == jax.tree.structure(tree)
+        assert (restored["none"].shape, restored["none"].dtype) == ((0, 3), jnp.int32)
+        np.testing.assert_array_equal(restored["some"], tree["some"])
+    with pytest.raises(InputError):
+        restore_arrays(tmp_path, 1, {"none": jnp.zeros(1, jnp.int32), "some": jnp.zeros(2)})
+
+
 def test_the_newest_two_steps_are_kept_and_a_step_is_replaced(tmp_path):
     for step in (1, 2, 3):
         save_arrays(tmp_path, step, _tree(), {"step": step})

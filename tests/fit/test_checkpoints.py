@@ -1,5 +1,6 @@
 """Interrupted and resumed is uninterrupted, to the last bit; another fit is refused by name."""
 
+import dataclasses
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ from irtjax.errors import InputError
 from irtjax.fit.checkpoints import Checkpoints, fingerprint
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
+from tests.fit.conformance import MEMBERS, NETWORK, fitted_member
 from tests.fit.fitting import KINDS, assert_same_bits, fitted, quiet_fit, simulated
 
 KIND = "2pl-2d"
@@ -52,6 +54,24 @@ def test_resumed_is_uninterrupted(interrupted, tmp_path):
     assert resumed.report["n_steps"] == whole.report["n_steps"] > 15
     assert resumed.report["trace"] == whole.report["trace"]
     assert resumed.status == whole.status
+    assert_same_bits(resumed.parameters, whole.parameters)
+
+
+SETTINGS = {"dense": {"updates": "dense", "refit": False}, "f1": {"stop_by": "f1"}}
+
+
+@pytest.mark.parametrize(
+    "name", ["models-empirical", "joint-2pl", "psn-2pl", "deep-irt", "psn-dense", "psn-f1"]
+)
+def test_every_estimator_resumes(name, tmp_path):
+    member, _, kind = MEMBERS.get(name, MEMBERS["psn-2pl"]), *name.split("-")
+    more = {"network": dataclasses.replace(NETWORK, **SETTINGS[kind])} if kind in SETTINGS else {}
+    whole = fitted_member(name) if name in MEMBERS else member.fit(**more)
+    n_steps = whole.report["n_steps"] - 1
+    member.fit(**more, checkpoints=Checkpoints(tmp_path, every=2), max_steps=n_steps)
+    resumed = member.fit(**more, checkpoints=Checkpoints(tmp_path, resume=True))
+    assert resumed.report["trace"] == whole.report["trace"]
+    assert (resumed.status, resumed.report["reason"]) == (whole.status, whole.report["reason"])
     assert_same_bits(resumed.parameters, whole.parameters)
 
 
