@@ -43,19 +43,18 @@ def fit_report(
         progress: how the loop ended, and its trace.
         settings: what the caller chose and measured; taken over as it is.
         notes_of_estimator: what only this estimator has to say, likewise; its `warnings` join, and
-            `ended` is why a fit that converged did.
+            `ending` gives the progress with the status and reason that this estimator has for it.
 
     Returns:
         A dictionary; `warnings` holds one sentence each.
     """
+    progress = notes_of_estimator.pop("ending", lambda found: found)(progress)
     assert progress.status is not None
     dims, notes = describe_dims(parameters, data)
     found = [*data.provenance.warnings, *data_warnings(data), *_renamed(data)]
     notes = [*found, *notes, *notes_of_estimator.pop("warnings", [])]
     if progress.status is not Status.converged:
         notes.append(f"{progress.status.name}: {progress.reason}")
-    ended = notes_of_estimator.pop("ended", None)
-    is_converged = progress.status is Status.converged
     objective = progress.trace.objective
     return {
         "versions": _versions(),
@@ -63,7 +62,7 @@ def fit_report(
         "choices": dict(data.provenance.choices),
         **settings,
         "status": progress.status.name,
-        "reason": ended if ended and is_converged else progress.reason,
+        "reason": progress.reason,
         "n_models": data.n_models,
         "n_items": data.n_items,
         "n_responses": data.n_responses,

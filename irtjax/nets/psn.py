@@ -46,7 +46,7 @@ class PsnState:
     `first` are the weights before training, `best` what scored best on the validation cells,
     `since_best` the epochs since; in a refit `best` is the newest. `curves` are mean log-losses by
     epoch, 0 for those to come: of the training cells (on the way), of the validation cells, and of
-    all cells in the refit.
+    all cells in the refit; then the score of the validation cells.
     """
 
     weights: Weights
@@ -59,7 +59,7 @@ class PsnState:
     n_refit: Int[Array, ""]
     ability: Float[Array, "models dims"]
     key: Array
-    curves: Float[Array, "3 epochs"]
+    curves: Float[Array, "4 epochs"]
     spec: ModelSpec = static_field()
     priors: Priors = static_field()
 
@@ -70,15 +70,18 @@ class PsnEstimates:
 
     `towers` are the weights of the models' and the items' tower, `raw` what these put out:
     abilities with a 1 and items' slopes with intercepts, before `joint` puts them into its frame.
+    `baselines` are the score and the log-loss of the validation cells before the training, and by
+    the mean of the training cells.
     """
 
     joint: JointEstimates
-    curves: Float[Array, "3 epochs"]
+    curves: Float[Array, "4 epochs"]
     n_epochs: Int[Array, ""]
     n_best: Int[Array, ""]
     n_refit: Int[Array, ""]
     towers: tuple[Any, Any]
     raw: tuple[Float[Array, "models coordinates"], Float[Array, "items coordinates"]]
+    baselines: Float[Array, "2 2"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +138,7 @@ class Psn:
             zero,
             outputs(towers, weights, blocks)[0],
             jax.random.key_data(key),
-            jnp.zeros((3, self.network.epochs), dtype),
+            jnp.zeros((4, self.network.epochs), dtype),
             spec,
             priors,
         )
@@ -177,7 +180,9 @@ class Psn:
         curves = jnp.where(
             is_refit,
             state.curves.at[2, refits].set(missed),
-            state.curves.at[:2, epochs].set(jnp.stack([missed, validation])),
+            state.curves.at[jnp.array([0, 1, 3]), epochs].set(
+                jnp.stack([missed, validation, score])
+            ),
         )
         one = is_refit.astype(jnp.int32)
         new = dataclasses.replace(
@@ -212,17 +217,34 @@ class Psn:
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Score of the validation cells, and their log-loss."""
         cells = blocks.cells
-        weight = cells.weight * (1 - blocks.is_training)
         at = jax.tree.map(lambda leaf: leaf[cells.item], items)
         logit = jnp.sum(at.slope * ability[cells.model], axis=1) + at.intercept
         likelihood = log_likelihood(logit, cells.response, at.asymptotes)
-        probability = response_probability(logit, at.asymptotes)
+        return self._scored(blocks, response_probability(logit, at.asymptotes), likelihood)
+
+    def _scored(
+        self, blocks: NetBlocks, probability: Float[Array, " cells"], likelihood: Array
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        cells = blocks.cells
+        weight = cells.weight * (1 - blocks.is_training)
         by = self.network.stop_by
         score, validation = (
             stopping_score(how, probability, likelihood, cells.response, weight)
             for how in (by, "log_loss")
         )
         return score, -validation
+
+    def _baselines(
+        self, blocks: NetBlocks, ability: Float[Array, "models dims"], items: ItemParameters
+    ) -> Float[Array, "2 2"]:
+        """Score and log-loss of what was there before the training, and of the mean response."""
+        cells = blocks.cells
+        weight = cells.weight * blocks.is_training
+        # Half an answer of each kind more: a mean of 0 or 1 would lose infinitely much.
+        mean = (jnp.sum(weight * cells.response) + 0.5) / (jnp.sum(weight) + 1)
+        likelihood = cells.response * jnp.log(mean) + (1 - cells.response) * jnp.log1p(-mean)
+        of_mean = self._scored(blocks, jnp.full_like(likelihood, mean), likelihood)
+        return jnp.array([self._validated(blocks, ability, items), of_mean])
 
     def compile_finish(self, blocks: NetBlocks, state: PsnState) -> None:
         """Compile the estimates and their errors: one program."""
@@ -254,6 +276,7 @@ class Psn:
             state.n_refit,
             (state.best.model_tower, state.best.item_tower),
             raw,
+            self._baselines(blocks, *outputs(towers, state.first, blocks)),
         )
 
 

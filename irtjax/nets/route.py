@@ -1,6 +1,7 @@
 """`psn` and `deep-irt` around the loop: cells to train on, blocks for the errors."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
 from irtjax.nets.cells import NetBlocks, cell_table, is_training_cell
+from irtjax.nets.ending import Training, ended
 from irtjax.nets.psn import Psn, PsnEstimates, PsnState
 from irtjax.nets.settings import Network
 from irtjax.nets.unseen import packed_tower
@@ -107,36 +109,34 @@ class PsnRoute:
 
     def notes(self, estimates: PsnEstimates) -> dict[str, Any]:
         """What the errors are, network and training."""
-        curves = np.asarray(estimates.curves, np.float64)
-        n_epochs, n_refit = int(estimates.n_epochs), int(estimates.n_refit)
+        training = self._training(estimates)
         return {
-            "ended": self._ended(n_epochs, int(estimates.n_best), n_refit),
+            "ending": functools.partial(ended, training),
             "item_errors": "conditional",
             "network": dataclasses.asdict(self.estimator.network),
             "features": self.features,
             "loss_curves": {
-                "training": curves[0, :n_epochs].tolist(),
-                "validation": curves[1, :n_epochs].tolist(),
-                "refit": curves[2, :n_refit].tolist(),
+                "training": training.training,
+                "validation": training.validation,
+                "refit": training.refit,
             },
         }
 
-    def _ended(self, n_epochs: int, n_best: int, n_refit: int) -> str | None:
-        """What ended the training; None where it did not end by itself."""
-        network = self.estimator.network
-        score = {"log_loss": "log-loss", "f1": "F1", "auc": "AUC"}[network.stop_by]
-        if n_epochs - n_best >= network.patience:
-            ended = f"no better in the {network.patience} since (patience)"
-        elif n_epochs >= network.epochs:
-            ended = f"and {network.epochs} are the most; raise network epochs for more"
-        else:
-            return None
-        if network.refit and n_refit < n_best:
-            return None
-        then = "its towers are kept"
-        if network.refit:
-            then = f"trained again on all responses for {n_best}"
-        return f"The validation {score} was best after epoch {n_best}, {ended}; {then}."
+    def _training(self, estimates: PsnEstimates) -> Training:
+        """How it went, on the host."""
+        n_epochs, n_refit = int(estimates.n_epochs), int(estimates.n_refit)
+        curves = np.asarray(estimates.curves, np.float64)
+        first, mean = np.asarray(estimates.baselines, np.float64).tolist()
+        return Training(
+            self.estimator.network,
+            int(estimates.n_best),
+            curves[0, :n_epochs].tolist(),
+            curves[1, :n_epochs].tolist(),
+            curves[2, :n_refit].tolist(),
+            curves[3, :n_epochs].tolist(),
+            tuple(first),
+            tuple(mean),
+        )
 
 
 def _described(features: Features) -> dict[str, Any]:

@@ -67,11 +67,15 @@ def test_the_reason_is_what_ended_the_training(fitted):
 
 
 def test_without_a_refit_the_best_towers_are_kept(drawn):
-    network = dataclasses.replace(NETWORK, refit=False, patience=2)
+    network = dataclasses.replace(NETWORK, refit=False, epochs=3)
     fit = _fit(drawn.data, network=network)
     assert fit.report["loss_curves"]["refit"] == []
     assert fit.report["network"]["refit"] is False
-    assert fit.report["reason"].endswith("its towers are kept.")
+    # Cut short by its own cap.
+    assert fit.status == "max_steps"
+    assert fit.report["reason"].endswith(
+        "3 are the most: it was still rising; raise network epochs (its towers are kept)."
+    )
 
 
 def test_a_training_cut_short_says_so(drawn):
@@ -98,8 +102,19 @@ def test_case_13_a_diverging_learning_rate_keeps_the_last_good_state(drawn):
     network = dataclasses.replace(NETWORK, learning_rate=1e30)
     fit = _fit(drawn.data, network=network)
     assert fit.status == "diverged"
+    assert fit.report["reason"] == (
+        "The training diverged in epoch 1: a value was not finite. The estimates are of the towers "
+        "before the training; lower network learning_rate (1e+30)."
+    )
     assert np.isfinite(everything(fit)).all()
     assert np.isfinite(fit.item_parameters().intercept).all()
+
+
+def test_a_learning_rate_too_large_to_learn_is_no_convergence(drawn):
+    fit = _fit(drawn.data, network=dataclasses.replace(NETWORK, learning_rate=1.0))
+    assert fit.status == "diverged"
+    assert "lower network learning_rate (1)" in fit.report["reason"]
+    assert any("learning_rate" in note for note in fit.report["warnings"])
 
 
 def test_deep_irt_is_a_1pl():
