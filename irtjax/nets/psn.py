@@ -99,21 +99,24 @@ class Psn:
     objective_name = "validation"
     compiles_soon = False
 
-    def towers(self, data: NetBlocks, spec: ModelSpec, priors: Priors) -> Towers:
-        """What is trained, for these data."""
+    def shapes(
+        self, spec: ModelSpec, n_ids: tuple[int, int], n_features: tuple[int, int]
+    ) -> tuple[TowerShape, TowerShape]:
+        """Towers of models and of items (which have a row more), each with so many features."""
         network = self.network
         sizes = (network.embedding, network.hidden, network.layers)
-
-        def shape(n_ids: int, features: Array | None, n_out: int) -> TowerShape:
-            return TowerShape(n_ids, 0 if features is None else features.shape[1], n_out, *sizes)
-
-        n_models, n_items = data.blocks.n_models, data.share.shape[1]
-        return Towers(
-            shape(n_models, data.model_features, spec.dims),
-            shape(n_items + 1, data.item_features, item_width(spec)),
-            ItemModel(spec, priors),
-            network,
+        return (
+            TowerShape(n_ids[0], n_features[0], spec.dims, *sizes),
+            TowerShape(n_ids[1] + 1, n_features[1], item_width(spec), *sizes),
         )
+
+    def towers(self, data: NetBlocks, spec: ModelSpec, priors: Priors) -> Towers:
+        """What is trained, for these data."""
+        tables = (data.model_features, data.item_features)
+        of_models, of_items = (0 if table is None else table.shape[1] for table in tables)
+        n_ids = (data.blocks.n_models, data.share.shape[1])
+        shapes = self.shapes(spec, n_ids, (of_models, of_items))
+        return Towers(*shapes, ItemModel(spec, priors), self.network)
 
     @functools.partial(jax.jit, static_argnums=(0, 2, 3))
     def init(self, blocks: NetBlocks, spec: ModelSpec, priors: Priors, key: jax.Array) -> PsnState:

@@ -26,6 +26,7 @@ from irtjax.nets.cells import NetBlocks, cell_table, is_training_cell
 from irtjax.nets.ending import Training, ended
 from irtjax.nets.psn import Psn, PsnEstimates, PsnState
 from irtjax.nets.settings import Network
+from irtjax.nets.size import check_size
 from irtjax.nets.unseen import packed_tower
 from irtjax.parallel import BLOCKED, REPLICATED, place
 
@@ -45,6 +46,12 @@ class PsnRoute:
             raise InputError("networks need at least 2 responses: one to train on, one to stop by")
         self.data, self.spec, self.priors = data, spec, joint_priors(priors, spec)
         self.seed = settings.seed
+        self.estimator = Psn(self.network_of(settings), self.name)
+        given = (settings.model_features, settings.item_features)
+        of_models, of_items = (0 if each is None else len(each.names) for each in given)
+        n_ids = (data.n_models, data.n_items)
+        shapes = self.estimator.shapes(spec, n_ids, (of_models, of_items))
+        check_size(self.estimator.network, *shapes)
         self.model_features = _table(settings.model_features)
         self.item_features = _table(settings.item_features)
         self.features = {
@@ -54,7 +61,6 @@ class PsnRoute:
                 ("model", settings.model_features),
             )
         }
-        self.estimator = Psn(self.network_of(settings), self.name)
 
     def network_of(self, settings: FitSettings) -> Network:
         """The network asked for."""

@@ -12,6 +12,10 @@ Schedule = Literal["constant", "cosine"]
 Updates = Literal["touched", "dense"]
 Start = Literal["apart", "near_zero"]
 
+# Each layer is compiled on its own, and each epoch has a place in the curves.
+_MOST = {"layers": 64, "epochs": 1_000_000}
+_MOST |= {name: 1_000_000_000 for name in ("embedding", "hidden", "batch_size", "patience")}
+
 
 @dataclasses.dataclass(frozen=True)
 class Network:
@@ -64,6 +68,11 @@ class Network:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError(f"network {name} must be a whole number from 1, not {value!r}")
+        for name, most in _MOST.items():
+            if getattr(self, name) > most:
+                raise InputError(
+                    f"network {name} must be {most:,} at most, not {getattr(self, name):,}"
+                )
         for name in ("learning_rate", "weight_decay", "validation"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool):
