@@ -74,7 +74,7 @@ def crossval(
             "(model) left out place it, the rest is scored.",
         ),
     ] = "cells",
-    family: options.Family = "2pl",
+    family: options.AskedFamily = None,
     group: options.Group = None,
     estimator: options.Estimator = "auto",
     item_distribution: options.ItemDistribution = "normal",
@@ -104,7 +104,7 @@ def crossval(
         "seed": seed,
         "max_steps": max_steps,
     }
-    asked = {"folds": folds, "over": over, "family": family}
+    asked = {"folds": folds, "over": over, "family": _family(family, estimator)}
     _check_settings(chosen, asked, settings)
     parts = read_parts(responses, reader, holdout=None, test=None, seed=seed, output=output)
     if not no_cache:
@@ -113,6 +113,12 @@ def crossval(
     _write(found, out)  # before anything is shown: `| head` must not cost the results
     _show(found, output)
     lines(output, "Files", f"{out}")
+
+
+def _family(family: str | None, estimator: str) -> str:
+    from irtjax.fit.settings import default_family
+
+    return default_family(estimator) if family is None else family
 
 
 def _check_settings(dims: list[int], asked: dict[str, Any], settings: dict[str, Any]) -> None:

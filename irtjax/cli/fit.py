@@ -39,7 +39,7 @@ def fit(
     out: Annotated[
         Path, typer.Option(metavar="RUN", show_default=False, help="Folder to write the run to.")
     ],
-    family: options.Family = "2pl",
+    family: options.AskedFamily = None,
     dims: options.Dims = 1,
     group: options.Group = None,
     estimator: options.Estimator = "auto",
@@ -263,12 +263,12 @@ def fit(
         raise typer.Exit(_STRICT)
 
 
-def _checked_spec(family: str, dims: int, settings: dict[str, Any]) -> "ModelSpec":
+def _checked_spec(family: str | None, dims: int, settings: dict[str, Any]) -> "ModelSpec":
     """The spec, once it and the settings are known to be possible."""
-    from irtjax.fit.settings import FitSettings
+    from irtjax.fit.settings import FitSettings, default_family
     from irtjax.model.spec import ModelSpec
 
-    spec = ModelSpec(family, dims)
+    spec = ModelSpec(default_family(settings["estimator"]) if family is None else family, dims)
     FitSettings(**settings)
     return spec
 

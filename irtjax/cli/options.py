@@ -8,6 +8,7 @@ import typer
 from irtjax.errors import InputError
 
 __all__ = [
+    "AskedFamily",
     "BenchmarkColumn",
     "Components",
     "Dims",
@@ -80,6 +81,15 @@ Family = Annotated[
     typer.Option(
         metavar="NAME",
         help="Item response family: rasch, 1pl, 2pl, 3pl or 4pl.",
+        rich_help_panel=_MODEL,
+    ),
+]
+AskedFamily = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default=False,
+        help="Item response family: rasch, 1pl, 2pl, 3pl or 4pl; without, 2pl (1pl for deep-irt).",
         rich_help_panel=_MODEL,
     ),
 ]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from irtjax.checks import counted
 from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines
@@ -50,7 +51,8 @@ def predict(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="CSV file for the parameters of the items of --item-features.",
+            help="CSV file for the parameters of the items of --item-features that were not in the "
+            "fit (those that were are in RUN/items.csv).",
         ),
     ] = None,
     model_column: options.ModelColumn = None,
@@ -90,6 +92,7 @@ def predict(
     write_table(predicted, out)
     written = [f"{out}: {len(predicted):,} probabilities"]
     if items is not None and items_out is not None:
-        write_table(items, items_out)
-        written.append(f"{items_out}: {len(items):,} items")
+        new = items[~items["item_id"].isin(set(fit.data.item_ids))]
+        write_table(new, items_out)
+        written.append(f"{items_out}: {counted(len(new), 'new item')}")
     lines(console(quiet=quiet), "Files", *written)

@@ -21,6 +21,7 @@ from irtjax.fit.report import fit_report
 from irtjax.fit.request import Request, make_request
 from irtjax.fit.result import FitResult
 from irtjax.fit.routes import Route
+from irtjax.fit.settings import default_family
 from irtjax.fit.starts import Start, best_of_starts, run_start
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
@@ -60,7 +61,7 @@ def fit(
 
     Args:
         data: models x items, missing cells allowed.
-        spec: family and dims; 2PL with one dim without.
+        spec: family and dims; without, 2PL with one dim (1PL for `deep-irt`).
         group: item metadata column; switches on model x group effects and one item distribution
             (and guessing, feasibility) a group.
         model_group: model metadata column; each group of models is a population with its own mean
@@ -124,7 +125,7 @@ def fit(
     check_run(checkpoints, on_look)
     request = make_request(
         data,
-        ModelSpec() if spec is None else spec,
+        ModelSpec(default_family(estimator)) if spec is None else spec,
         group=group,
         model_group=model_group,
         estimator=estimator,

@@ -11,6 +11,8 @@ from jaxtyping import Float
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.feature_lists import without_lists
+from irtjax.fit.feature_range import far_note
 from irtjax.io.files import check_readable, one_line_errors
 from irtjax.io.tables import read_table
 
@@ -18,6 +20,9 @@ __all__ = ["Features", "Side", "make_features", "new_features"]
 
 Side = Literal["item", "model"]
 _NAMED = 3
+# Larger numbers (a mark for what is missing, as a rule) leave float32 when networks multiply them;
+# columns of numbers below the least count as constant.
+_LARGEST, _LEAST = 1e30, 1e-200
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,12 +34,23 @@ class Features:
         values: mean 0 and sd 1 over the rows with responses; constant columns are 0.
         mean: what was taken off each column.
         scale: what it was multiplied by then (0 where it is constant).
+        low: smallest value of each column, over the rows with responses.
+        high: the largest.
+        far: what is to be said of rows without responses that lie far outside.
     """
 
     names: tuple[str, ...]
     values: Float[np.ndarray, "rows features"]
     mean: Float[np.ndarray, " features"]
     scale: Float[np.ndarray, " features"]
+    low: Float[np.ndarray, " features"]
+    high: Float[np.ndarray, " features"]
+    far: str | None
+
+    def described(self) -> dict[str, Any]:
+        """Names and how they are standardised, for the report of a fit."""
+        arrays = {name: getattr(self, name).tolist() for name in ("mean", "scale", "low", "high")}
+        return {"names": list(self.names), **arrays}
 
 
 def make_features(data: ResponseMatrix, side: Side, given: Any) -> Features:
@@ -49,7 +65,7 @@ def make_features(data: ResponseMatrix, side: Side, given: Any) -> Features:
 
     Raises:
         InputError: no such column or file, ids without a row or with several, values that are no
-            finite numbers; one line names the first.
+            finite numbers or too large; one line names the first.
     """
     ids = data.item_ids if side == "item" else data.model_ids
     metadata = data.item_metadata if side == "item" else data.model_metadata
@@ -65,8 +81,12 @@ def make_features(data: ResponseMatrix, side: Side, given: Any) -> Features:
         names, values = _of_array(given, len(ids), side, f"the {side} features")
     _check_finite(values, names, ids, side)
     is_seen = data.totals("items" if side == "item" else "models")[0] > 0
-    mean, scale = _standard(values, is_seen)
-    return Features(names, (values - mean) * scale, mean, scale)
+    seen = values[is_seen] if is_seen.any() else values
+    mean, scale = _standard(seen)
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    range_of = {"names": names, "low": low, "high": high, "scale": scale}
+    far = far_note(values[~is_seen], range_of, side)
+    return Features(names, (values - mean) * scale, mean, scale, low, high, far)
 
 
 def new_features(
@@ -94,6 +114,7 @@ def new_features(
         raise InputError(
             f"{what} must be a data frame or a file with {side}_id, not {type(given).__name__}"
         )
+    table = without_lists(table, f"{side}_id", what)
     missing = [name for name in (f"{side}_id", *names) if name not in table]
     if missing:
         raise InputError(f"{what} need a column {missing[0]!r}, as the fit had")
@@ -116,9 +137,10 @@ def _of_columns(metadata: pd.DataFrame, given: Sequence[Any], side: Side) -> tup
 def _of_file(path: Path, ids: np.ndarray, side: Side, metadata: pd.DataFrame) -> tuple[Any, Any]:
     if not path.is_file():
         have = ", ".join(map(str, metadata.columns)) or "none"
+        article = "an" if side == "item" else "a"
         raise InputError(
-            f"{side} features {str(path)!r} are neither a {side} column (columns: {have}) nor a "
-            "file"
+            f"{side} features {str(path)!r} are neither {article} {side} column (columns: "
+            f"{have}) nor a file"
         )
     what = f"the {side} features in {path}"
     if path.suffix == ".npy":
@@ -152,6 +174,7 @@ def _of_frame(table: pd.DataFrame, ids: np.ndarray, side: Side, what: str) -> tu
     key = f"{side}_id"
     if key not in table:
         raise InputError(f"{what} need a column {key!r} beside the features")
+    table = without_lists(table, key, what)
     names = tuple(str(name) for name in table.columns if name != key)
     if not names:
         raise InputError(f"{what} have no column beside {key!r}")
@@ -198,11 +221,20 @@ def _check_finite(values: np.ndarray, names: tuple[str, ...], ids: np.ndarray, s
             f"{len(bad):,} such value{'s' if len(bad) > 1 else ''}: fill them in, or leave the "
             "column out"
         )
+    large = np.argwhere(np.abs(values) > _LARGEST)
+    if len(large):
+        row, column = large[0]
+        raise InputError(
+            f"{side} feature {names[column]!r} of {str(ids[row])!r} is {values[row, column]:.6g}; "
+            f"{_LARGEST:.0e} is the most: write it in other units, or leave the column out"
+        )
 
 
-def _standard(values: np.ndarray, is_seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _standard(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean of each column, and 1 over its sd (0 of a constant one), over the rows seen."""
-    seen = values[is_seen] if is_seen.any() else values
-    mean, sd = seen.mean(axis=0), seen.std(axis=0)
-    varies = sd > 1e-12 * np.maximum(np.abs(seen).max(axis=0), 1e-300)
+    mean = seen.mean(axis=0)
+    # Squares of numbers in any units neither overflow nor vanish.
+    largest = np.maximum(np.abs(seen - mean).max(axis=0), _LEAST)
+    sd = largest * ((seen - mean) / largest).std(axis=0)
+    varies = sd > 1e-12 * np.maximum(np.abs(seen).max(axis=0), _LEAST)
     return mean, varies / np.where(varies, sd, 1)

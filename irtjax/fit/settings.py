@@ -16,6 +16,7 @@ __all__ = [
     "ITEM_DISTRIBUTIONS",
     "QUADRATURES",
     "FitSettings",
+    "default_family",
 ]
 
 ESTIMATORS = ("auto", "marginal-items", "marginal-models", "joint-map")
@@ -168,6 +169,11 @@ class FitSettings:
         if self.quadrature != "auto":
             return f"quadrature {self.quadrature}"
         return "" if self.starts == 1 else f"starts={self.starts}"
+
+
+def default_family(estimator: str) -> str:
+    """The family of a fit that asks for none."""
+    return "1pl" if estimator == "deep-irt" else "2pl"
 
 
 def _check_known(what: str, value: str, known: tuple[str, ...]) -> None:

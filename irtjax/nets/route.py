@@ -15,7 +15,8 @@ from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.checkpoints import fingerprint
-from irtjax.fit.features import Features
+from irtjax.fit.feature_range import constant_note
+from irtjax.fit.features import Features, Side
 from irtjax.fit.joint_map import joint_priors
 from irtjax.fit.joint_route import joint_parameters
 from irtjax.fit.result import FittedParameters
@@ -54,13 +55,14 @@ class PsnRoute:
         check_size(self.estimator.network, *shapes)
         self.model_features = _table(settings.model_features)
         self.item_features = _table(settings.item_features)
-        self.features = {
-            side: None if features is None else _described(features)
-            for side, features in (
-                ("item", settings.item_features),
-                ("model", settings.model_features),
-            )
-        }
+        sides: tuple[tuple[Side, Features | None], ...] = (
+            ("item", settings.item_features),
+            ("model", settings.model_features),
+        )
+        self.features = {side: each and each.described() for side, each in sides}
+        self.warnings = [
+            note for side, each in sides if each is not None for note in _notes(each, side)
+        ]
 
     def network_of(self, settings: FitSettings) -> Network:
         """The network asked for."""
@@ -121,6 +123,7 @@ class PsnRoute:
             "item_errors": "conditional",
             "network": dataclasses.asdict(self.estimator.network),
             "features": self.features,
+            "warnings": self.warnings,
             "loss_curves": {
                 "training": training.training,
                 "validation": training.validation,
@@ -145,13 +148,10 @@ class PsnRoute:
         )
 
 
-def _described(features: Features) -> dict[str, Any]:
-    """Names of features and how they are standardised, for the report."""
-    return {
-        "names": list(features.names),
-        "mean": features.mean.tolist(),
-        "scale": features.scale.tolist(),
-    }
+def _notes(features: Features, side: Side) -> list[str]:
+    """Sentences about features that say little."""
+    notes = [constant_note(features.names, features.scale, side), features.far]
+    return [note for note in notes if note]
 
 
 def _table(features: Features | None) -> Float[Array, "rows features"] | None:

@@ -14,7 +14,7 @@ Start = Literal["apart", "near_zero"]
 
 # Each layer is compiled on its own, and each epoch has a place in the curves.
 _MOST = {"layers": 64, "epochs": 1_000_000}
-_MOST |= {name: 1_000_000_000 for name in ("embedding", "hidden", "batch_size", "patience")}
+_MOST |= dict.fromkeys(("embedding", "hidden", "batch_size", "patience"), 1000000000)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,6 +52,11 @@ def feature_names(fit: FitResult, side: Side) -> list[str]:
     return list(features["names"])
 
 
+# Numbers too large for the network come out not finite; the caller says so, NumPy need not.
+_quiet = np.errstate(over="ignore", invalid="ignore")
+
+
+@_quiet
 def unseen_items(
     fit: FitResult, features: Float[np.ndarray, "items features"]
 ) -> dict[str, np.ndarray]:
@@ -76,6 +81,7 @@ def unseen_items(
     }
 
 
+@_quiet
 def unseen_abilities(
     fit: FitResult, features: Float[np.ndarray, "models features"]
 ) -> Float[np.ndarray, "models dims"]:

@@ -1,12 +1,14 @@
 """Items and models that were not in a fit, from their features: parameters and predictions."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
+from irtjax.fit.feature_range import far_note
 from irtjax.fit.features import Side, new_features
 from irtjax.fit.result import FitResult
 from irtjax.fit.tables import difficulty_and_discrimination
@@ -29,7 +31,9 @@ def items_from_features(fit: FitResult, features: pd.DataFrame | str | Path) -> 
         items with these features are like; how far a single item is from it no column says.
 
     Raises:
-        InputError: the fit has learnt from no item features, or one is missing or no number.
+        InputError: the fit has learnt from no item features, or one is missing or no number,
+            or so far from theirs that nothing can be computed. Warns (`IrtjaxWarning`) of features
+            far outside those.
 
     >>> import numpy as np, pandas as pd, irtjax as ij
     >>> data = ij.simulate(ij.ModelSpec("1pl"), n_models=8, n_items=20).data
@@ -39,8 +43,9 @@ def items_from_features(fit: FitResult, features: pd.DataFrame | str | Path) -> 
     >>> items_from_features(fit, new)["item_id"].tolist()
     ['new']
     """
-    ids, values = new_features(features, "item", feature_names(fit, "item"))
+    ids, values = _features(fit, features, "item")
     found = unseen_items(fit, values)
+    _check_finite(ids, found["slope"] + found["intercept"][:, None], "item")
     difficulty, discrimination = difficulty_and_discrimination(
         found["slope"], found["intercept"], fit.ability_correlations()
     )
@@ -60,10 +65,14 @@ def models_from_features(fit: FitResult, features: pd.DataFrame | str | Path) ->
         `model_id`, `dim1_ability`, ...: a row a model, in the frame of `fit.abilities()`.
 
     Raises:
-        InputError: the fit has learnt from no model features, or one is missing or no number.
+        InputError: the fit has learnt from no model features, or one is missing or no number,
+            or so far from theirs that nothing can be computed. Warns (`IrtjaxWarning`) of features
+            far outside those.
     """
-    ids, values = new_features(features, "model", feature_names(fit, "model"))
-    return pd.DataFrame({"model_id": ids} | _by_dim("ability", unseen_abilities(fit, values)))
+    ids, values = _features(fit, features, "model")
+    abilities = unseen_abilities(fit, values)
+    _check_finite(ids, abilities, "model")
+    return pd.DataFrame({"model_id": ids} | _by_dim("ability", abilities))
 
 
 def predict_unseen(
@@ -104,6 +113,26 @@ def predict_unseen(
     probability[~is_known] = low + (high - low) * 0.5 * (1 + np.tanh(0.5 * logit))
     ids = pairs[["model_id", "item_id"]].reset_index(drop=True)
     return ids.assign(probability=probability)
+
+
+def _features(fit: FitResult, given: Any, side: Side) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and features; warns where they lie far outside what the fit has learnt from."""
+    ids, values = new_features(given, side, feature_names(fit, side))
+    known = fit.data.item_ids if side == "item" else fit.data.model_ids
+    is_new = ~np.isin(ids.astype(str), known.astype(str))
+    note = far_note(values[is_new], fit.report["features"][side], side)
+    if note:
+        warnings.warn(note, IrtjaxWarning, stacklevel=3)
+    return ids, values
+
+
+def _check_finite(ids: np.ndarray, values: np.ndarray, side: Side) -> None:
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"the features of {side} {str(ids[bad][0])!r} are so far from those that the fit has "
+            "learnt from that the network overflows; leave it out, or check their units"
+        )
 
 
 def _rows(

@@ -53,7 +53,8 @@ def test_new_items_and_models_by_their_features(irtjax, responses, tmp_path):
     features = pd.DataFrame({"item_id": items, "words": np.arange(len(items)) % 7})
     features.to_csv("features.csv", index=False)
     new = pd.DataFrame({"item_id": ["new-1", "new-2"], "words": [1.5, 6.0]})
-    new.to_csv("new.csv", index=False)
+    given = pd.concat([new, features[:1]])
+    given.to_csv("new.csv", index=False)
     network = [f"--network={text}" for text in ("epochs=2", "hidden=16", "embedding=16")]
     fit = ["fit", responses, "--estimator", "psn", "--item-features", "features.csv", *network]
     assert irtjax(*fit, "--out", "run", "--quiet").code == 0
@@ -65,7 +66,7 @@ def test_new_items_and_models_by_their_features(irtjax, responses, tmp_path):
     assert "add that" in outcome.err
     outcome = irtjax(*predict, "--item-features", "new.csv")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "i.csv: 2 items" in outcome.out
+    assert "i.csv: 2 new items" in outcome.out
     written, result = pd.read_csv(tmp_path / "i.csv"), FitResult.load(tmp_path / "run")
     table = items_from_features(result, new)
     pd.testing.assert_frame_equal(written, table, check_dtype=False, rtol=1e-6)

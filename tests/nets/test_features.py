@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError
-from irtjax.fit.features import make_features
+from irtjax.errors import InputError, IrtjaxWarning
+from irtjax.fit.feature_range import constant_note, far_note
+from irtjax.fit.features import make_features, new_features
 from irtjax.model.spec import ModelSpec
 from irtjax.nets.settings import Network
+from irtjax.score.unseen import items_from_features
 from tests.fit.fitting import quiet_fit
 
 
@@ -47,6 +49,12 @@ BAD = {
     "twice": pd.DataFrame({"item_id": ["x", "x", "y", "z"], "f": [1, 2, 3, 4]}),
     "no features": pd.DataFrame({"item_id": ["x", "y", "z"]}),
     "no names": [],
+    "too large": np.array([1.0, 1e300, 2.0]),
+    "lists of several lengths": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[1], [2, 3], [4]]}),
+    "a row without a list": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[1], None, [4]]}),
+    "empty lists": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[], [], []]}),
+    "lists of text": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [["a"], ["b"], ["c"]]}),
+    "lists of lists": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[[1]], [[2]], [[3]]]}),
 }
 
 
@@ -54,6 +62,74 @@ BAD = {
 def test_what_is_no_feature_is_refused(data, name):
     with pytest.raises(InputError, match="feature"):
         make_features(data, "item", BAD[name])
+
+
+def test_what_is_refused_is_named(data):
+    with pytest.raises(InputError, match=r"'feature1' of 'y' is 1e\+300; 1e\+30 is the most"):
+        make_features(data, "item", BAD["too large"])
+    with pytest.raises(InputError, match="column 'f' of the item features has lists of 1 to 2"):
+        make_features(data, "item", BAD["lists of several lengths"])
+    with pytest.raises(InputError, match="neither an item column"):
+        make_features(data, "item", "size")
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e25])
+def test_units_do_not_matter(data, scale):
+    found = make_features(data, "item", scale * np.array([1.0, 2.0, 6.0]))
+    np.testing.assert_allclose(found.values[:, 0], EXPECTED)
+
+
+def test_lists_are_columns(data, tmp_path):
+    lists = [[6.0, 0.0], [1.0, 1.0], [2.0, 5.0]]
+    frame = pd.DataFrame({"item_id": ["z", "x", "y"], "emb": lists, "more": [1, 2, 3]})
+    frame.to_parquet(tmp_path / "f.parquet")
+    for given in (frame, str(tmp_path / "f.parquet")):
+        found = make_features(data, "item", given)
+        assert found.names == ("emb[1]", "emb[2]", "more")
+        np.testing.assert_allclose(found.values[:, 0], EXPECTED)
+        ids, values = new_features(given, "item", found.names)
+        assert ids.tolist() == ["z", "x", "y"]
+        np.testing.assert_array_equal(values[:, :2], lists)
+
+
+def test_constant_features_say_nothing(data):
+    one = make_features(data, "item", np.ones((3, 1)))
+    assert constant_note(one.names, one.scale, "item") == (
+        "item feature 'feature1' is the same for all items with responses: nothing is learnt from "
+        "that, and nothing can be told of a new item"
+    )
+    two = make_features(data, "item", np.array([[1, 2, 3], [1, 2, 4], [1, 2, 5]]))
+    told = constant_note(two.names, two.scale, "item")
+    assert told.startswith("item features 'feature1', 'feature2' are the same")
+    assert "nothing can be told" not in told
+    assert constant_note(("a",), np.array([2.0]), "item") == ""
+
+
+def test_far_outside_is_said():
+    told = {"names": ["a", "b", "c"], "low": [0, 0, 1], "high": [2, 4, 1], "scale": [1, 1, 0]}
+    inside = np.array([[-1.0, 6.0, 9.0], [3.0, -2.0, -9.0]])
+    assert far_note(inside, told, "item") is None
+    assert far_note(inside, {"names": ["a"]}, "item") is None
+    note = far_note(np.vstack([inside, [[1e6, 1, 1], [4, 1, 1]]]), told, "item")
+    assert note.startswith("2 of 4 items without responses have features far outside")
+    assert "'a' up to 1e+06 (fitted 0 to 2, 2 rows); what" in note
+
+
+def test_new_items_far_outside_are_warned_of_and_keep_their_numbers(data):
+    lengths = np.array([1.0, 2.0, 6.0]) * 1e-20
+    fit = quiet_fit(data, estimator="psn", item_features=lengths, network=Network(epochs=1))
+    new = pd.DataFrame({"item_id": ["x", "new"], "feature1": [1e-18, 5e-20]})
+    assert np.isfinite(items_from_features(fit, new).intercept).all()  # x was in the fit
+    new["feature1"] = [1e-20, 1e-14]
+    with pytest.warns(IrtjaxWarning, match="1 of 1 item without .* 'feature1' up to 1e-14"):
+        far = items_from_features(fit, new)
+    assert np.isfinite(far.intercept).all()
+    new["feature1"] = [1e-20, 1e30]
+    with (
+        pytest.warns(IrtjaxWarning, match="extrapolated"),
+        pytest.raises(InputError, match="item 'new' are so far"),
+    ):
+        items_from_features(fit, new)
 
 
 def test_features_belong_to_networks(data):

@@ -121,6 +121,8 @@ def test_deep_irt_is_a_1pl():
     data = simulate(ModelSpec("1pl"), n_models=12, n_items=40).data
     with pytest.raises(InputError, match="deep-irt is a 1pl with one dim, not a 2pl"):
         irtjax.fit(data, SPEC, estimator="deep-irt")
+    fit = quiet_fit(data, estimator="deep-irt", network=NETWORK, max_steps=1)
+    assert fit.spec == ModelSpec("1pl")
 
 
 def test_a_network_is_for_networks_and_must_be_one(drawn):

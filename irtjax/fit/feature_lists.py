@@ -1,0 +1,66 @@
+"""Columns of lists, as files of embeddings have them: a column for each number of the lists."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from irtjax.errors import InputError
+
+__all__ = ["without_lists"]
+
+
+def without_lists(table: pd.DataFrame, key: str, what: str) -> pd.DataFrame:
+    """The table with columns `emb[1]`, `emb[2]`, ... in place of a column `emb` of lists.
+
+    Args:
+        table: with a column of ids, and others.
+        key: name of the column of ids, which is left alone.
+        what: the table, for messages.
+
+    Raises:
+        InputError: lists of different lengths, without numbers, or not in every row.
+    """
+    parts: list[pd.DataFrame] = []
+    for place, name in enumerate(table.columns):
+        column = table.iloc[:, place]
+        if name == key or not _is_list(column):
+            parts.append(column.to_frame())
+            continue
+        values = _stacked(column, f"column {str(name)!r} of {what}")
+        names = [f"{name}[{k + 1}]" for k in range(values.shape[1])]
+        parts.append(pd.DataFrame(values, table.index, names))
+    return pd.concat(parts, axis=1) if any(len(part.columns) != 1 for part in parts) else table
+
+
+def _is_list(column: pd.Series) -> bool:
+    """Whether the first value there is, is a list."""
+    if column.dtype != object:
+        return False
+    return next((_has_items(value) for value in column if value is not None), False)
+
+
+def _has_items(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray)
+
+
+def _stacked(column: pd.Series, what: str) -> Float[np.ndarray, "rows numbers"]:
+    lengths = [len(value) if _has_items(value) else -1 for value in column]
+    if -1 in lengths:
+        raise InputError(
+            f"{what} has lists, but none in row {lengths.index(-1) + 1:,}; fill it in, or leave "
+            "that row out"
+        )
+    if len(set(lengths)) > 1 or lengths[0] == 0:
+        raise InputError(
+            f"{what} has lists of {min(lengths):,} to {max(lengths):,} numbers; each row must have "
+            "as many as the others, at least 1"
+        )
+    try:
+        values = np.stack([np.asarray(value, np.float64) for value in column])
+    except (TypeError, ValueError):
+        raise InputError(f"{what} has lists that are not numbers") from None
+    if values.ndim != 2:
+        raise InputError(f"{what} has lists of lists; write one list of numbers a row")
+    return values
