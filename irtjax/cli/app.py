@@ -1,9 +1,11 @@
 """`main`: the commands, and how every one of them ends."""
 
 import importlib.metadata
+import inspect
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -33,6 +35,12 @@ __all__ = ["main"]
 _BAD_INPUT = 2
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
+
+def _help(command: Callable[..., None]) -> str:
+    """The docstring with one line a paragraph: typer would break lines where the code does."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.__doc__ or ""))
+
+
 app = typer.Typer(
     name="irtjax",
     add_completion=False,
@@ -58,8 +66,8 @@ for command in (
     simulate,
     demo,
 ):
-    app.command(name=command.__name__.removesuffix("_command"))(command)
-app.command(name="crossval", cls=CrossvalCommand)(crossval)
+    app.command(name=command.__name__.removesuffix("_command"), help=_help(command))(command)
+app.command(name="crossval", cls=CrossvalCommand, help=_help(crossval))(crossval)
 
 
 @app.callback(invoke_without_command=True)

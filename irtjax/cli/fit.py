@@ -382,7 +382,9 @@ def _save(result: "FitResult", folder: Path) -> None:
     if curves is not None and importlib.util.find_spec("matplotlib") is not None:
         from irtjax.report.loss_curves import write_loss_curves
 
-        write_loss_curves(curves, folder / "loss.png")
+        report = result.report
+        note = report["reason"] if report["status"] in ("diverged", "stalled") else None
+        write_loss_curves(curves, folder / "loss.png", note=note)
 
 
 def _show(result: "FitResult", parts: Parts, run: RunFolder, output: Console) -> None:

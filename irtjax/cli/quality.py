@@ -34,8 +34,8 @@ def quality(
 
     Example: irtjax quality run --out quality.csv
 
-    Writes a row an item, and with more than one value of COLUMN FILE's name with the column's at
-    the end: means and ranks by value, the best first.
+    Writes a row an item. Where items have COLUMN, a second file beside FILE, with COLUMN at the end
+    of its name, has means and ranks by its values, the best first.
     """
     check_output_file(out, [".csv"], force=force, inputs=files_of_run(run))
     ranked_path = beside(out, by)

@@ -1,5 +1,6 @@
 """The arguments of `irtjax.fit` that made a fit, read from its report."""
 
+import dataclasses
 from typing import Any
 
 from irtjax.errors import InputError
@@ -36,13 +37,12 @@ def fit_arguments(fit: FitResult) -> dict[str, Any]:
 
 def priors_of(plain: dict[str, Any]) -> Priors:
     """Priors from what `fit.json` has of them: those in use, distributions by name."""
-    named = {name: plain[name] for name in ("slope", "intercept") if plain.get(name) is not None}
-    rest: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in plain.items()
-        if name not in ("slope", "intercept")
-    }
-    priors = Priors(**rest)
-    for name, text in named.items():
-        priors = parse_prior(priors, f"{name}={text}")
+    priors = Priors()
+    for name, value in plain.items():
+        if isinstance(value, str):
+            priors = parse_prior(priors, f"{name}={value}")
+        elif value is not None:
+            # Lists are what earlier versions wrote for Beta priors.
+            number: Any = {name: tuple(value) if isinstance(value, list) else value}
+            priors = dataclasses.replace(priors, **number)
     return priors

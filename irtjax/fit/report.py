@@ -103,13 +103,17 @@ def _plain(value: Any) -> Any:
 
 
 def clustered_note(
-    parameters: FittedParameters, clusters: str | None, n_clusters: int, integrated: str
+    parameters: FittedParameters,
+    clusters: str | None,
+    n_clusters: int,
+    integrated: str,
+    estimator: str,
 ) -> str:
     """What the clustered standard errors are, or why they are empty."""
     if integrated == "models":
         return "empty: abilities are integrated out, their errors are of their posteriors"
     if integrated == "none":
-        return "empty: joint-map has the errors of each side given the other only"
+        return f"empty: {estimator} has the errors of each side given the other only"
     if clusters is None:
         return "empty: no benchmark column and no group to cluster the items by"
     if np.all(np.isnan(parameters.ability_se_clustered)):

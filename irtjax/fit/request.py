@@ -19,7 +19,7 @@ from irtjax.fit.routes import Route, choose_route
 from irtjax.fit.settings import FitSettings
 from irtjax.fit.used_priors import check_priors, used_priors
 from irtjax.fit.validation import check_responses, check_types
-from irtjax.model.priors import Priors
+from irtjax.model.priors import Priors, beta_text
 from irtjax.model.spec import ModelSpec
 
 __all__ = ["Request", "make_request"]
@@ -74,7 +74,9 @@ class Request:
             "item_distribution": settings.item_distribution,
             "ability_distribution": settings.ability_distribution,
             "log_likelihood_is": route.estimator.objective_name,
-            "clustered_se": clustered_note(parameters, clusters, len(names), route.integrated),
+            "clustered_se": clustered_note(
+                parameters, clusters, len(names), route.integrated, route.estimator.name
+            ),
             **self._of_models(parameters),
         }
 
@@ -82,6 +84,8 @@ class Request:
         """The priors that have an effect."""
         used = used_priors(self.route.integrated, self.spec, self.settings)
         plain = plain_settings(self.route.priors)
+        for name in ("guessing", "infeasibility"):
+            plain[name] = beta_text(getattr(self.route.priors, name))
         return {name: plain[name] for name in plain if name in used}
 
     def _asked(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import dataclasses
 
 from irtjax.errors import InputError
 from irtjax.fit.settings import FitSettings
-from irtjax.model.priors import Priors
+from irtjax.model.priors import Priors, beta_text
 from irtjax.model.spec import ModelSpec
 
 __all__ = ["check_priors", "only_used", "used_priors"]
@@ -49,7 +49,7 @@ def check_priors(
         name, value = field.name, getattr(priors, field.name)
         is_absent = name in _FAMILY and value == _FLAT  # off, and nothing to switch off
         if name not in used and value != getattr(default, name) and not is_absent:
-            written = f"beta({value[0]:g}, {value[1]:g})" if name in _FAMILY else value
+            written = beta_text(value) if name in _FAMILY else value
             raise InputError(f"prior {name}={written} has no use: {_reason(name, spec, estimator)}")
 
 

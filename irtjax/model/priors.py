@@ -9,7 +9,7 @@ from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["LogNormal", "Normal", "Priors", "parse_prior"]
+__all__ = ["LogNormal", "Normal", "Priors", "beta_text", "parse_prior"]
 
 
 # Logits past which float32 tells no response from its opposite.
@@ -195,6 +195,15 @@ def parse_prior(priors: Priors, text: str) -> Priors:
         return _with(priors, name, numbers if is_beta else kinds[found["name"]](*numbers))
     except InputError as error:
         raise InputError(f"prior {text!r}: {error}") from None
+
+
+def beta_text(prior: tuple[float, float]) -> str:
+    """A Beta prior as `parse_prior` reads it.
+
+    >>> beta_text((5.0, 17.0)), beta_text((1.0, 1.0))
+    ('beta(5, 17)', 'off')
+    """
+    return "off" if prior == (1.0, 1.0) else f"beta({prior[0]:.12g}, {prior[1]:.12g})"
 
 
 def _with(priors: Priors, name: str, value: Any) -> Priors:

@@ -1,5 +1,6 @@
 """Help, version, and a start that does not wait for JAX."""
 
+import itertools
 import sys
 
 import pytest
@@ -39,6 +40,12 @@ def test_help_of_a_command_shows_an_example(irtjax, command):
     outcome = irtjax(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
     assert f"Example: irtjax {command} " in outcome.out
+    # A paragraph is filled: a line is short only where the next word would not fit, or at its end.
+    text = outcome.out.partition("Example:")[2].partition("╭")[0].splitlines()[1:]
+    lines = [line.strip() for line in text]
+    for line, following in itertools.pairwise(lines):
+        if line and following:
+            assert len(line) + 1 + len(following.split()[0]) > 76
 
 
 def test_help_of_fit_lists_every_estimator(irtjax):

@@ -120,6 +120,7 @@ def test_a_finished_report_names_no_others():
 
 def test_every_prior_is_in_use_or_refused():
     reported = make_request(WIDE, ModelSpec("3pl")).identity()["priors"]
+    assert reported["guessing"] == "beta(5, 17)"
     changed = {"guessing": (9.0, 9.0), "mean_weight": 9.0, "covariance_weight": 99.0}
     changed |= {"covariance_floor": 0.5, "trace_penalty": 0.5, "slope": LogNormal()}
     changed |= {"intercept": Normal(0, 1), "share_weight": 9.0, "effect_variance": 2.0}
