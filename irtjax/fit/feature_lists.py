@@ -1,6 +1,6 @@
 """Columns of lists, as files of embeddings have them: a column for each number of the lists."""
 
-from typing import Any
+import json
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,8 @@ from jaxtyping import Float
 from irtjax.errors import InputError
 
 __all__ = ["without_lists"]
+
+_LISTS = (list, tuple, np.ndarray)
 
 
 def without_lists(table: pd.DataFrame, key: str, what: str) -> pd.DataFrame:
@@ -35,18 +37,20 @@ def without_lists(table: pd.DataFrame, key: str, what: str) -> pd.DataFrame:
 
 
 def _is_list(column: pd.Series) -> bool:
-    """Whether the first value there is, is a list."""
-    if column.dtype != object:
+    """Whether the first value there is, is a list, or one written out."""
+    if pd.api.types.is_numeric_dtype(column):
         return False
-    return next((_has_items(value) for value in column if value is not None), False)
-
-
-def _has_items(value: Any) -> bool:
-    return isinstance(value, list | tuple | np.ndarray)
+    values = (value for value in column if isinstance(value, (str, *_LISTS)))
+    first = next(values, "")
+    return not isinstance(first, str) or first.lstrip().startswith("[")
 
 
 def _stacked(column: pd.Series, what: str) -> Float[np.ndarray, "rows numbers"]:
-    lengths = [len(value) if _has_items(value) else -1 for value in column]
+    try:
+        lists = [json.loads(value) if isinstance(value, str) else value for value in column]
+    except ValueError:
+        raise InputError(f"{what} has lists that are not numbers; write [0.1, 0.2]") from None
+    lengths = [len(value) if isinstance(value, _LISTS) else -1 for value in lists]
     if -1 in lengths:
         raise InputError(
             f"{what} has lists, but none in row {lengths.index(-1) + 1:,}; fill it in, or leave "
@@ -58,9 +62,9 @@ def _stacked(column: pd.Series, what: str) -> Float[np.ndarray, "rows numbers"]:
             "as many as the others, at least 1"
         )
     try:
-        values = np.stack([np.asarray(value, np.float64) for value in column])
+        values = np.stack([np.asarray(value, np.float64) for value in lists])
     except (TypeError, ValueError):
-        raise InputError(f"{what} has lists that are not numbers") from None
+        raise InputError(f"{what} has lists that are not numbers; write [0.1, 0.2]") from None
     if values.ndim != 2:
         raise InputError(f"{what} has lists of lists; write one list of numbers a row")
     return values

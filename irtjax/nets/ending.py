@@ -71,14 +71,15 @@ def _ended(training: Training, progress: Progress) -> tuple[Status | None, str]:
     if _is_settled(training):
         gained = f"and hardly rose in the last {network.patience} of {n_epochs}"
         return Status.converged, f"{best}, {gained}; {then}."
-    cut = f"and {n_epochs} are the most: it was still rising; raise network epochs"
+    cut = f"and {n_epochs} are the most: the last still gained; raise network epochs"
     return Status.max_steps, f"{best}, {cut} ({then})."
 
 
 def _has_learnt(training: Training) -> bool:
     """Whether the best epoch, and the refit, predict better than no training."""
     limit = (1 - _LEAST_GAIN) * min(training.first[1], training.mean[1])
-    if training.refit and not training.refit[-1] < limit:
+    # Not that limit: losses on the way of a refit of one epoch are those of its start.
+    if training.refit and training.refit[-1] > _THROWN * max(training.first[1], training.mean[1]):
         return False
     if training.network.stop_by == "log_loss":
         return training.n_best > 0 and training.validation[training.n_best - 1] < limit
@@ -96,6 +97,8 @@ def _learnt_nothing(training: Training) -> tuple[Status, str]:
     )
     if training.refit:
         said += f", {training.refit[-1]:.4g} after the refit"
+    if training.n_best == 0:
+        said += "; the towers before it are kept"
     rate = f"network learning_rate ({training.network.learning_rate:g})"
     if is_thrown:
         return Status.diverged, f"{said}. Its steps are too long: lower {rate}."

@@ -27,6 +27,9 @@ __all__ = ["Psn", "PsnEstimates", "PsnState"]
 # Rows of items start small, as the one-hot layer of a network with thousands of ids does; rows of
 # models so that abilities start about 1 apart.
 _ITEM_ROWS, _MODEL_ROWS = 0.01, 1.0
+# Towers whose log-loss is this many times that before the training are not kept, whatever their
+# score: steps too long have thrown them about.
+_THROWN = 2.0
 
 
 def _row_scales(start: Start, n_models: int, n_items: int) -> tuple[float, float]:
@@ -43,10 +46,10 @@ def _row_scales(start: Start, n_models: int, n_items: int) -> tuple[float, float
 class PsnState:
     """What continues from epoch to epoch.
 
-    `first` are the weights before training, `best` what scored best on the validation cells,
-    `since_best` the epochs since; in a refit `best` is the newest. `curves` are mean log-losses by
-    epoch, 0 for those to come: of the training cells (on the way), of the validation cells, and of
-    all cells in the refit; then the score of the validation cells.
+    `first` are the weights before training, `best` what scored best on the validation cells with a
+    log-loss below `most_loss`, `since_best` the epochs since; in a refit `best` is the newest.
+    `curves` are mean log-losses by epoch, 0 for those to come: of the training cells (on the way),
+    of the validation cells, and of all cells in the refit; then the score of the validation cells.
     """
 
     weights: Weights
@@ -54,6 +57,7 @@ class PsnState:
     first: Weights
     best: Weights
     best_score: Float[Array, ""]
+    most_loss: Float[Array, ""]
     since_best: Int[Array, ""]
     n_epochs: Int[Array, ""]
     n_refit: Int[Array, ""]
@@ -130,16 +134,18 @@ class Psn:
         item_tower, item_table = tower(item_shape, item_key, of_items)
         weights = Weights(model_tower, model_table, item_tower, item_table)
         dtype = item_table.dtype
+        ability, items = outputs(towers, weights, blocks)
         return PsnState(
             weights,
             first_moments(towers, weights, self._n_steps(blocks)),
             weights,
             weights,
             jnp.asarray(-jnp.inf, dtype),
+            _THROWN * self._validated(blocks, ability, items)[1],
             zero,
             zero,
             zero,
-            outputs(towers, weights, blocks)[0],
+            ability,
             jax.random.key_data(key),
             jnp.zeros((4, self.network.epochs), dtype),
             spec,
@@ -164,7 +170,7 @@ class Psn:
 
     def _rest(self, state: PsnState) -> StepInfo:
         zero = jnp.zeros((), state.ability.dtype)
-        return StepInfo(state.best_score, zero, jnp.array(False))
+        return StepInfo(_objective(state), zero, jnp.array(False))
 
     def _trained(
         self, blocks: NetBlocks, state: PsnState, is_refit: Bool[Array, ""]
@@ -177,7 +183,7 @@ class Psn:
         ability, items = outputs(towers, weights, blocks)
         score, validation = self._validated(blocks, ability, items)
         # A refit has learnt the validation cells: their score says nothing any more.
-        is_best = is_refit | (score > state.best_score)
+        is_best = is_refit | ((score > state.best_score) & (validation < state.most_loss))
         best = jax.tree.map(lambda a, b: jnp.where(is_best, a, b), weights, state.best)
         epochs, refits = state.n_epochs, state.n_refit
         curves = jnp.where(
@@ -203,7 +209,7 @@ class Psn:
             curves=curves,
         )
         change = jnp.max(jnp.abs(ability - state.ability))
-        return new, StepInfo(new.best_score, change, jnp.array(False))
+        return new, StepInfo(_objective(new), change, jnp.array(False))
 
     def _begun(
         self, towers: Towers, blocks: NetBlocks, state: PsnState, is_refit: Bool[Array, ""]
@@ -281,6 +287,12 @@ class Psn:
             raw,
             self._baselines(blocks, *outputs(towers, state.first, blocks)),
         )
+
+
+def _objective(state: PsnState) -> Float[Array, ""]:
+    """The best score, or the newest while none is worth keeping (the driver wants it finite)."""
+    newest = state.curves[3, jnp.maximum(state.n_epochs - 1, 0)]
+    return jnp.where(jnp.isfinite(state.best_score), state.best_score, newest)
 
 
 def _with_one(ability: Float[Array, "models dims"]) -> Float[Array, "models coordinates"]:

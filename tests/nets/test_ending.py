@@ -31,7 +31,7 @@ CASES = {
     "cap": (
         _training([0.6, 0.55, 0.5, 0.45], network=FEW),
         "max_steps",
-        "4 are the most: it was still rising; raise network epochs",
+        "4 are the most: the last still gained; raise network epochs",
     ),
     "fewer than its patience": (
         _training([0.6, 0.5], network=dataclasses.replace(FEW, epochs=2)),

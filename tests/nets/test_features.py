@@ -54,6 +54,7 @@ BAD = {
     "a row without a list": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[1], None, [4]]}),
     "empty lists": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[], [], []]}),
     "lists of text": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [["a"], ["b"], ["c"]]}),
+    "lists as NumPy prints them": pd.DataFrame({"item_id": ["x", "y", "z"], "f": ["[1 2]"] * 3}),
     "lists of lists": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[[1]], [[2]], [[3]]]}),
 }
 
@@ -83,7 +84,8 @@ def test_lists_are_columns(data, tmp_path):
     lists = [[6.0, 0.0], [1.0, 1.0], [2.0, 5.0]]
     frame = pd.DataFrame({"item_id": ["z", "x", "y"], "emb": lists, "more": [1, 2, 3]})
     frame.to_parquet(tmp_path / "f.parquet")
-    for given in (frame, str(tmp_path / "f.parquet")):
+    frame.to_csv(tmp_path / "f.csv", index=False)
+    for given in (frame, str(tmp_path / "f.parquet"), str(tmp_path / "f.csv")):
         found = make_features(data, "item", given)
         assert found.names == ("emb[1]", "emb[2]", "more")
         np.testing.assert_allclose(found.values[:, 0], EXPECTED)

@@ -74,7 +74,7 @@ def test_without_a_refit_the_best_towers_are_kept(drawn):
     # Cut short by its own cap.
     assert fit.status == "max_steps"
     assert fit.report["reason"].endswith(
-        "3 are the most: it was still rising; raise network epochs (its towers are kept)."
+        "3 are the most: the last still gained; raise network epochs (its towers are kept)."
     )
 
 
