@@ -9,7 +9,7 @@ from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["LogNormal", "Normal", "Priors", "beta_text", "parse_prior"]
+__all__ = ["LogNormal", "Normal", "Priors", "beta_numbers", "beta_text", "parse_prior"]
 
 
 # Logits past which float32 tells no response from its opposite.
@@ -204,6 +204,11 @@ def beta_text(prior: tuple[float, float]) -> str:
     ('beta(5, 17)', 'off')
     """
     return "off" if prior == (1.0, 1.0) else f"beta({prior[0]:.12g}, {prior[1]:.12g})"
+
+
+def beta_numbers(text: str) -> tuple[float, float]:
+    """The numbers of what `beta_text` wrote."""
+    return parse_prior(Priors(), f"guessing={text}").guessing
 
 
 def _with(priors: Priors, name: str, value: Any) -> Priors:
