@@ -8,10 +8,10 @@ import pandas as pd
 
 from irtjax.fit.packed import mixture_moments, unpack_index
 from irtjax.fit.rotation import SCALE, loadings
+from irtjax.model.priors import beta_numbers
 
 if TYPE_CHECKING:
-    pass
-from irtjax.fit.result import FitResult
+    from irtjax.fit.result import FitResult
 
 __all__ = [
     "ITEM_FLAGS",
@@ -143,8 +143,9 @@ def _slope_claims(
 def _is_weak(fit: "FitResult", name: str) -> np.ndarray:
     """Items whose asymptote (or their group's) is hardly better known than by its prior alone."""
     error = np.asarray(getattr(fit.parameters, f"{name}_se"), np.float64)
-    prior = fit.report.get("priors", {}).get(_PRIOR_OF[name], "off")
-    a, b = float(prior[0]), float(prior[1])
+    prior = fit.report.get("priors", {}).get(_PRIOR_OF[name], [1.0, 1.0])
+    # A list is what earlier versions wrote.
+    a, b = beta_numbers(prior) if isinstance(prior, str) else (float(prior[0]), float(prior[1]))
     spread = np.sqrt(a * b / (a + b + 1)) / (a + b)
     return ~(error <= _WEAK_SHARE * spread) & (error > 0)
 
