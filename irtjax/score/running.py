@@ -20,9 +20,9 @@ from irtjax.score.posterior import effect_log_ratio, effect_spots, log_likelihoo
 
 __all__ = ["RunningPosterior", "moments", "prior_posterior", "settled", "with_answer"]
 
-# Nodes are placed anew when the posterior has moved so far (nats) since they were: .5 standard
+# Nodes are placed anew when the posterior has moved so far (nats) since they were: .6 standard
 # deviations of one coordinate.
-_FAR = 0.125
+_FAR = 0.18
 # Models whose nodes are placed together, and answers whose likelihoods are summed up together:
 # what they need at all nodes stays in the cache.
 _ROWS, _WIDTH = 10, 16

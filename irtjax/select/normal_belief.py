@@ -29,6 +29,8 @@ from irtjax.select.entropy import answer_entropy
 __all__ = ["NormalItems"]
 
 _QUADRATURE_NODES = 5
+# After the first few answers an ability is known well enough for fewer, the cost of a step.
+_AVERAGE_NODES = 3
 
 
 @pytree_dataclass
@@ -118,7 +120,7 @@ class NormalItems:
                 lambda z: logit_information(shrink * z, self.guessing, self.feasibility),
                 logit,
                 spread,
-                _QUADRATURE_NODES if is_averaged else 1,
+                _AVERAGE_NODES if is_averaged else 1,
             )
             return told * shrink**2 * spread
         expected, entropy = normal_expectation(
