@@ -15,7 +15,7 @@ from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
 from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
-from irtjax.select.adaptive_step import ENDINGS, State, keys_of, learn, propose, start
+from irtjax.select.adaptive_step import ENDINGS, State, keys_of, learn, placed, propose, start
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
@@ -157,7 +157,7 @@ class AdaptiveSession:
 
     def _place(self) -> tuple[np.ndarray, np.ndarray]:
         """Ability and error, exactly those of the answers."""
-        found = self._items.place(self._learnt(is_answered=False).belief)
+        found = placed(self._items, self._learnt(is_answered=False).belief)
         return np.asarray(found[0][0], np.float64), np.asarray(found[1][0], np.float64)
 
     def _learnt(self, position: int = 0, response: float = 0.0, *, is_answered: bool) -> State:

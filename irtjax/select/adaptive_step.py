@@ -19,6 +19,7 @@ __all__ = [
     "State",
     "keys_of",
     "learn",
+    "placed",
     "propose",
     "start",
 ]
@@ -176,6 +177,14 @@ def propose(items: BeliefItems, state: State, plan: Plan, key: PRNGKeyArray) -> 
     ending = jnp.where(largest <= plan.se, _SMALL_ERROR, ending)
     ending = jnp.where(count >= plan.max_items, _LENGTH, ending)
     return Proposal(item, share, ending)
+
+
+@jax.jit
+def placed(
+    items: BeliefItems, belief: Any
+) -> tuple[Float[Array, "models dims"], Float[Array, "models dims"]]:
+    """Abilities and their standard errors, in one program."""
+    return items.place(belief)
 
 
 @functools.partial(jax.jit)
