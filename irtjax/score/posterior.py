@@ -95,7 +95,8 @@ def node_posterior(
         n_groups: also sum up P over the answered items of each of so many groups.
     """
     n_models = len(mode.latent)
-    spread, log_ratio = nodes_around(mode)
+    factor = jnp.linalg.cholesky(mode.information)
+    spread, log_ratio = nodes_around(mode, factor)
     latent = mode.latent[:, None] + spread
     at_mode = log_likelihoods(answers, items, mode.latent, shifts(mode.effect, items, n_models))
 
@@ -130,12 +131,16 @@ def node_posterior(
 
 
 def nodes_around(
-    mode: Mode,
+    mode: Mode, factor: Float[Array, "models latent latent"]
 ) -> tuple[Float[Array, "models nodes latent"], Float[Array, "models nodes"]]:
-    """Nodes less the mode, and their log prior less log proposal, up to a constant."""
+    """Nodes less the mode, and their log prior less log proposal, up to a constant.
+
+    Args:
+        mode: of `find_mode`.
+        factor: Cholesky factor of its information.
+    """
     n_models, n_latent = mode.latent.shape
     z, log_weight = (jnp.asarray(part, mode.latent.dtype) for part in standard_nodes(n_latent))
-    factor = jnp.linalg.cholesky(mode.information)
     # A Cholesky factor of the inverse: its transpose solves.
     spread = _WIDER.get(n_latent, _WIDER[2]) * solve_triangular(
         factor, jnp.broadcast_to(z.T, (n_models, *z.T.shape)), lower=True, trans=1

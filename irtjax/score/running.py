@@ -182,7 +182,7 @@ def _without_answers(
     mode: Mode, effect_variance: Float[Array, " groups"] | None
 ) -> RunningPosterior:
     """Prior over proposal at the nodes, and at the spots of each effect."""
-    spread, log_ratio = nodes_around(mode)
+    spread, log_ratio = nodes_around(mode, jnp.linalg.cholesky(mode.information))
     latent, moved = mode.latent[:, None] + spread, jnp.zeros_like(log_ratio[:, 0])
     if effect_variance is None:
         n_models, n_nodes = log_ratio.shape
