@@ -101,13 +101,14 @@ class Psn:
         network = self.network
         sizes = (network.embedding, network.hidden, network.layers)
 
-        def shape(n_ids: int, features: Array | None, n_out: int) -> TowerShape:
-            return TowerShape(n_ids, 0 if features is None else features.shape[1], n_out, *sizes)
+        def shape(side: str, n_ids: int, features: Array | None, n_out: int) -> TowerShape:
+            n_features = 0 if features is None else features.shape[1]
+            return TowerShape(n_ids, n_features, n_out, *sizes, network.looks_up(side))
 
         n_models, n_items = data.blocks.n_models, data.share.shape[1]
         return Towers(
-            shape(n_models, data.model_features, spec.dims),
-            shape(n_items + 1, data.item_features, item_width(spec)),
+            shape("models", n_models, data.model_features, spec.dims),
+            shape("items", n_items + 1, data.item_features, item_width(spec)),
             ItemModel(spec, priors),
             network,
         )

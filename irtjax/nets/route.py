@@ -53,6 +53,13 @@ class PsnRoute:
             )
         }
         self.estimator = Psn(self.network_of(settings), self.name)
+        for side, features in (("items", self.item_features), ("models", self.model_features)):
+            if features is None and not self.estimator.network.looks_up(side):
+                lookup = self.estimator.network.lookup
+                raise InputError(
+                    f"network lookup={lookup} leaves {side} without ids, and they have no "
+                    f"features; pass {side[:-1]} features, or another lookup"
+                )
 
     def network_of(self, settings: FitSettings) -> Network:
         """The network asked for."""
