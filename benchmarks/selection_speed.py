@@ -21,13 +21,20 @@ from irtjax.select.target import Target
 __all__ = ["measured_picks", "run"]
 
 N_ABILITIES, N_SELECTED, DIMS, N_POINTS = 100, 1000, 2, 16
+_ADAPTED = (
+    ("", 1, None),
+    ("_effects", 1, "benchmark"),
+    ("_two_dims", 2, None),
+    ("_two_dims_effects", 2, "benchmark"),
+)
 
 
 def run(n_runs: int = 7) -> dict[str, float]:
     """Information of all items at 100 abilities, and D-optimal sets of 1,000 items at two dims.
 
     `milliseconds` are CPU milliseconds; `*_one` for one target, `*_models` for a distribution of 16
-    points. `adapt_seconds`: adaptive tests of 100 models, 100 items each out of all.
+    points. `adapt_seconds`: adaptive tests of 100 models, 100 items each out of all; with effects
+    of eight benchmarks, and at two dims, beside.
     """
     rng = np.random.default_rng(0)
     one, bank = _curves(selection_items()), _bank(rng)
@@ -51,7 +58,9 @@ def run(n_runs: int = 7) -> dict[str, float]:
                 ),
                 3,
             )
-    return found | {"adapt_seconds": _adapt_seconds(n_items)}
+    for name, dims, group in _ADAPTED:
+        found[f"adapt_seconds{name}"] = _adapt_seconds(n_items, dims, group)
+    return found
 
 
 def measured_picks(items: Mapping[str, np.ndarray], n_picks: int) -> dict[str, Any]:
@@ -104,14 +113,22 @@ def _bank(rng: np.random.Generator) -> Bank:
     return Bank(curves, ids, np.arange(n_items), np.eye(DIMS))
 
 
-def _adapt_seconds(n_items: int) -> float:
+def _adapt_seconds(n_items: int, dims: int, group: str | None) -> float:
     """Adaptive tests of as many models as the fit had, and as many items of each."""
-    made = ij.simulate(ij.ModelSpec("2pl"), n_models=2 * N_ABILITIES, n_items=n_items, seed=1).data
+    spec = ij.ModelSpec("2pl", dims)
+    made = ij.simulate(
+        spec,
+        n_models=2 * N_ABILITIES,
+        n_items=n_items,
+        n_benchmarks=8,
+        effect_sd=0.4 if group else 0.0,
+        seed=1,
+    ).data
     learnt, new = (
-        ij.ResponseMatrix.from_dense(rows, item_ids=made.item_ids)
+        ij.ResponseMatrix.from_dense(rows, item_ids=made.item_ids, item_metadata=made.item_metadata)
         for rows in np.split(made.to_dense(), [N_ABILITIES])
     )
-    fit = ij.fit(learnt)
+    fit = ij.fit(learnt, spec, group=group)
     return _warm(lambda: ij.adapt(fit, new, max_items=N_ABILITIES).models["n_items"].to_numpy(), 3)
 
 

@@ -52,13 +52,16 @@ def compiled_beside(programs: Callable[[], None] | None) -> Iterator[None]:
         yield
         return
     mesh = jax.sharding.get_mesh()
+    is_x64 = jax.dtypes.canonicalize_dtype(float) == jnp.float64
 
-    def under_mesh() -> None:
-        with contextlib.nullcontext() if mesh.empty else jax.set_mesh(mesh):
+    def as_here() -> None:
+        # Both are of a thread. What fails here fails again, in view, where the program runs.
+        under_mesh = contextlib.nullcontext() if mesh.empty else jax.set_mesh(mesh)
+        with jax.enable_x64(is_x64), under_mesh, contextlib.suppress(Exception):
             programs()
 
     with concurrent.futures.ThreadPoolExecutor(1, "irtjax-compiling") as pool:
-        compiled = pool.submit(under_mesh)
+        compiled = pool.submit(as_here)
         yield
         with waiting_for_compilation():
             compiled.result()

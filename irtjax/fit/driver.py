@@ -227,8 +227,11 @@ def not_finite(estimator: Estimator, blocks: Blocks, state: Any) -> str:
 
 def _judge(trace: Trace, look: Look, epsilon: float) -> Status | None:
     """Converged by the abilities' expected remaining way; stalled by the objective."""
-    if len(trace.change) < _FEWEST:
-        return Status.converged if trace.change and max(trace.change[-2:]) == 0 else None
+    is_early = len(trace.change) < _FEWEST
+    if trace.change and max(trace.change[-(2 if is_early else max(_SPANS)) :]) == 0:
+        return Status.converged
+    if is_early:
+        return None
     is_damped = any(step >= len(trace.change) - 2 * max(_SPANS) for step in trace.damped)
     if not is_damped and _remaining(trace.change, look.horizon) < look.tolerance:
         return Status.converged

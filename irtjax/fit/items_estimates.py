@@ -129,7 +129,7 @@ def _estimates_on_scale(settings: ItemsSettings, blocks: Blocks, state: State) -
     assert frame is not None
     turn, mean = frame[:-1, :-1], frame[-1, :-1]
     ability = state.outer.ability @ turn + mean
-    found = _estimates_at(settings, blocks, state, ability, jnp.linalg.inv(frame), turn.T)
+    found = _in_frame(settings, blocks, state, ability, jnp.linalg.inv(frame), turn.T)
     return dataclasses.replace(found, population=(mean, turn.T @ turn))
 
 

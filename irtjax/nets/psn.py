@@ -110,8 +110,10 @@ class Psn:
         network = self.network
         sizes = (network.embedding, network.hidden, network.layers)
         return (
-            TowerShape(n_ids[0], n_features[0], spec.dims, *sizes),
-            TowerShape(n_ids[1] + 1, n_features[1], item_width(spec), *sizes),
+            TowerShape(n_ids[0], n_features[0], spec.dims, *sizes, network.looks_up("models")),
+            TowerShape(
+                n_ids[1] + 1, n_features[1], item_width(spec), *sizes, network.looks_up("items")
+            ),
         )
 
     def towers(self, data: NetBlocks, spec: ModelSpec, priors: Priors) -> Towers:

@@ -63,6 +63,13 @@ class PsnRoute:
         self.warnings = [
             note for side, each in sides if each is not None for note in _notes(each, side)
         ]
+        for name, features in (("items", self.item_features), ("models", self.model_features)):
+            if features is None and not self.estimator.network.looks_up(name):
+                lookup = self.estimator.network.lookup
+                raise InputError(
+                    f"network lookup={lookup} leaves {name} without ids, and they have no "
+                    f"features; pass {name[:-1]} features, or another lookup"
+                )
 
     def network_of(self, settings: FitSettings) -> Network:
         """The network asked for."""

@@ -11,6 +11,7 @@ StopBy = Literal["log_loss", "f1", "auc"]
 Schedule = Literal["constant", "cosine"]
 Updates = Literal["touched", "dense"]
 Start = Literal["apart", "near_zero"]
+Lookup = Literal["both", "items", "models", "none"]
 
 # Each layer is compiled on its own, and each epoch has a place in the curves.
 _MOST = {"layers": 64, "epochs": 1_000_000}
@@ -41,6 +42,9 @@ class Network:
             `near_zero` draws all rows as the one-hot layer of the published network does, with
             guessing at .5 and feasibility at .75.
 
+        lookup: the towers that look up a row for each id, `both`, `items`, `models` or `none`;
+            one that does not has features instead of ids, and like features get like estimates.
+
     What the towers put out has the priors of the fit, each item's spread over its responses;
     `Priors.off()` and `published()` are the published network.
 
@@ -62,6 +66,7 @@ class Network:
     refit: bool = True
     updates: Updates = "touched"
     start: Start = "apart"
+    lookup: Lookup = "both"
 
     def __post_init__(self) -> None:
         for name in ("embedding", "hidden", "layers", "batch_size", "epochs", "patience"):
@@ -85,11 +90,21 @@ class Network:
             raise InputError(f"network refit must be true or false, not {self.refit!r}")
         if not 0.01 <= self.validation <= 0.9:
             raise InputError(f"network validation must be .01 to .9, not {self.validation}")
-        kinds = {"schedule": Schedule, "stop_by": StopBy, "updates": Updates, "start": Start}
+        kinds = {
+            "schedule": Schedule,
+            "stop_by": StopBy,
+            "updates": Updates,
+            "start": Start,
+            "lookup": Lookup,
+        }
         for name, kind in kinds.items():
             value, known = getattr(self, name), get_args(kind)
             if value not in known:
                 raise InputError(f"network {name} must be one of {', '.join(known)}, not {value!r}")
+
+    def looks_up(self, side: str) -> bool:
+        """Whether the tower of a side, `items` or `models`, has a row for each id."""
+        return self.lookup in ("both", side)
 
     @classmethod
     def published(cls) -> "Network":

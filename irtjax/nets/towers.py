@@ -27,7 +27,10 @@ _FIRST = {"apart": (-2.2, 2.8), "near_zero": (0.0, 0.0)}
 
 @dataclasses.dataclass(frozen=True)
 class TowerShape:
-    """Numbers that make a tower (static): ids, features, and what it puts out."""
+    """Numbers that make a tower (static): ids, features, and what it puts out.
+
+    `has_rows` says whether ids are looked up; without, features are all that it knows.
+    """
 
     n_ids: int
     n_features: int
@@ -35,6 +38,7 @@ class TowerShape:
     embedding: int
     hidden: int
     layers: int
+    has_rows: bool = True
 
 
 class Tower(nnx.Module):
@@ -42,6 +46,7 @@ class Tower(nnx.Module):
 
     def __init__(self, shape: TowerShape, rngs: nnx.Rngs) -> None:
         linear = functools.partial(nnx.Linear, param_dtype=jnp.float32, rngs=rngs)
+        self.has_rows = shape.has_rows
         if shape.n_features:
             self.features = linear(shape.n_features, shape.embedding)
         else:
@@ -55,7 +60,7 @@ class Tower(nnx.Module):
     ) -> Float[Array, "batch out"]:
         """What the tower puts out for looked-up rows and their features."""
         known = self.bias.get_value() if features is None else self.features(features)
-        state = jax.nn.relu(row + known)
+        state = jax.nn.relu(row + known if self.has_rows else known)
         for layer in self.hidden:
             state = jax.nn.relu(layer(state))
         return self.out(state)

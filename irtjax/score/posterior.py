@@ -23,7 +23,17 @@ from irtjax.score.cells import Answers
 from irtjax.score.curves import CurveItems, curve, log_curve
 from irtjax.score.mode import Mode, find_mode, group_sums, in_groups, shifts
 
-__all__ = ["NodePosterior", "expected_at", "expected_latent", "node_posterior", "standard_nodes"]
+__all__ = [
+    "NodePosterior",
+    "effect_log_ratio",
+    "effect_spots",
+    "expected_at",
+    "expected_latent",
+    "log_likelihoods",
+    "node_posterior",
+    "nodes_around",
+    "standard_nodes",
+]
 
 # Nodes a coordinate by the number of coordinates; beyond, so many points in all.
 _GAUSS_NODES = {1: 21, 2: 9}
@@ -84,23 +94,16 @@ def node_posterior(
         mode: of `find_mode`.
         n_groups: also sum up P over the answered items of each of so many groups.
     """
-    dtype = answers.response.dtype
-    n_models, n_latent = mode.latent.shape
-    z, log_weight = (jnp.asarray(part, dtype) for part in standard_nodes(n_latent))
+    n_models = len(mode.latent)
     factor = jnp.linalg.cholesky(mode.information)
-    # A Cholesky factor of the inverse: its transpose solves.
-    spread = _WIDER.get(n_latent, _WIDER[2]) * solve_triangular(
-        factor, jnp.broadcast_to(z.T, (n_models, *z.T.shape)), lower=True, trans=1
-    ).transpose(0, 2, 1)
+    spread, log_ratio = nodes_around(mode, factor)
     latent = mode.latent[:, None] + spread
-    at_mode = _log_likelihoods(answers, items, mode.latent, shifts(mode.effect, items, n_models))
-    # log prior - log proposal of the nodes, up to a constant.
-    log_ratio = 0.5 * jnp.sum(z**2, axis=1) - 0.5 * jnp.sum(latent**2, axis=2) + log_weight
+    at_mode = log_likelihoods(answers, items, mode.latent, shifts(mode.effect, items, n_models))
 
     def visit(_: None, given: tuple) -> tuple[None, tuple]:
         at, away = given
         if effect_variance is None:
-            gained = _log_likelihoods(answers, items, at, shifts(None, items, n_models)) - at_mode
+            gained = log_likelihoods(answers, items, at, shifts(None, items, n_models)) - at_mode
             found: tuple = (jnp.sum(gained, axis=1), None, None, None, None)
             if n_groups:
                 expected = expected_at(answers, items, at, n_groups=n_groups)
@@ -127,6 +130,37 @@ def node_posterior(
     return NodePosterior(*(latent, jax.nn.softmax(joint, axis=1), *by_node, log_evidence))
 
 
+def nodes_around(
+    mode: Mode, factor: Float[Array, "models latent latent"]
+) -> tuple[Float[Array, "models nodes latent"], Float[Array, "models nodes"]]:
+    """Nodes less the mode, and their log prior less log proposal, up to a constant.
+
+    Args:
+        mode: of `find_mode`.
+        factor: Cholesky factor of its information.
+    """
+    n_models, n_latent = mode.latent.shape
+    z, log_weight = (jnp.asarray(part, mode.latent.dtype) for part in standard_nodes(n_latent))
+    # A Cholesky factor of the inverse: its transpose solves.
+    spread = _WIDER.get(n_latent, _WIDER[2]) * solve_triangular(
+        factor, jnp.broadcast_to(z.T, (n_models, *z.T.shape)), lower=True, trans=1
+    ).transpose(0, 2, 1)
+    latent = mode.latent[:, None] + spread
+    return spread, 0.5 * jnp.sum(z**2, axis=1) - 0.5 * jnp.sum(latent**2, axis=2) + log_weight
+
+
+def effect_spots(dtype: jnp.dtype) -> tuple[Float[Array, " spots"], Float[Array, " spots"]]:
+    """Spots of an effect given the node, in its own standard deviations, and their weights."""
+    z, weight = gauss_hermite(_EFFECT_NODES)
+    return jnp.asarray(z, dtype), jnp.asarray(weight, dtype)
+
+
+def effect_log_ratio(effect: Array, effect_variance: Array, z: Array, sd: Array) -> Array:
+    """An effect's log prior less log proposal at a spot, up to a constant."""
+    log_prior = -0.5 * effect**2 / effect_variance - 0.5 * jnp.log(effect_variance)
+    return log_prior + 0.5 * z**2 + jnp.log(sd)
+
+
 def _effects_at(
     answers: Answers,
     items: CurveItems,
@@ -146,14 +180,13 @@ def _effects_at(
     member = in_groups(items, n_groups, dtype)
     centre = mode.effect - jnp.einsum("mgk,mk->mg", mode.coupling, away)
     sd = 1 / jnp.sqrt(mode.precision)
-    z, weight = (jnp.asarray(part, dtype) for part in gauss_hermite(_EFFECT_NODES))
+    z, weight = effect_spots(dtype)
 
     def spot(_: None, z: Array) -> tuple[None, tuple]:
         effect = centre + z * sd
         shift = shifts(effect, items, n_models)
-        gain = group_sums(member, _log_likelihoods(answers, items, at, shift) - at_mode)
-        log_prior = -0.5 * effect**2 / effect_variance - 0.5 * jnp.log(effect_variance)
-        log_density = gain + log_prior + 0.5 * z**2 + jnp.log(sd)
+        gain = group_sums(member, log_likelihoods(answers, items, at, shift) - at_mode)
+        log_density = gain + effect_log_ratio(effect, effect_variance, z, sd)
         expected: tuple = (None, None)
         if is_predicting:
             expected = expected_at(answers, items, at, effect, n_groups=n_groups)
@@ -170,7 +203,13 @@ def _effects_at(
     return (jnp.sum(total, axis=1), *jax.tree.map(models_first, spots))
 
 
-def _log_likelihoods(answers: Answers, items: CurveItems, latent: Array, shift: Array) -> Array:
+def log_likelihoods(
+    answers: Answers,
+    items: CurveItems,
+    latent: Float[Array, "models latent"],
+    shift: Float[Array, "models width"],
+) -> Float[Array, "models width"]:
+    """Of every answer, as often as its weight says."""
     log_p, log_not_p = log_curve(items, latent, shift)
     return answers.weight * (answers.response * log_p + (1 - answers.response) * log_not_p)
 

@@ -15,7 +15,7 @@ from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
 from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
-from irtjax.select.adaptive_step import ENDINGS, keys_of, learn, propose, start
+from irtjax.select.adaptive_step import ENDINGS, State, keys_of, learn, placed, propose, start
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
@@ -63,12 +63,12 @@ class AdaptiveSession:
     @property
     def ability(self) -> np.ndarray:
         """Posterior mean of the abilities, dims, as `score_models` has it."""
-        return np.asarray(self._items.place(self._state.belief)[0][0], np.float64)
+        return self._place()[0]
 
     @property
     def standard_error(self) -> np.ndarray:
         """Posterior standard deviations of the abilities, dims."""
-        return np.asarray(self._items.place(self._state.belief)[1][0], np.float64)
+        return self._place()[1]
 
     @property
     def is_finished(self) -> bool:
@@ -106,14 +106,7 @@ class AdaptiveSession:
             raise InputError(f"item {shown(item_id)} was answered before; its answer stands")
         if len(self._answers) >= self.rules.max_items:
             raise InputError(f"the test is over: {Ending.length.value} ({self.rules.max_items:,})")
-        self._state = learn(
-            self._items,
-            self._state,
-            self._plan,
-            jnp.asarray([position], jnp.int32),
-            jnp.asarray([value], float),
-            jnp.ones(1, bool),
-        )
+        self._state = self._learnt(position, value, is_answered=True)
         self._answers.append((str(item_id), value))
         self._proposal = None
 
@@ -154,10 +147,29 @@ class AdaptiveSession:
     def _next(self) -> tuple[str | None, Ending]:
         if self._proposal is None:
             proposal = propose(self._items, self._state, self._plan, self._key)
+            if int(proposal.ending[0]):  # only what is exactly believed ends a test
+                self._state = self._learnt(is_answered=False)
+                proposal = propose(self._items, self._state, self._plan, self._key)
             ending = Ending[ENDINGS[int(proposal.ending[0])]]
             item = str(self._item_ids[int(proposal.item[0])])
             self._proposal = (item if ending is Ending.open else None, ending)
         return self._proposal
+
+    def _place(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ability and error, exactly those of the answers."""
+        found = placed(self._items, self._learnt(is_answered=False).belief)
+        return np.asarray(found[0][0], np.float64), np.asarray(found[1][0], np.float64)
+
+    def _learnt(self, position: int = 0, response: float = 0.0, *, is_answered: bool) -> State:
+        """The state after an answer; without one the belief is made exact."""
+        return learn(
+            self._items,
+            self._state,
+            self._plan,
+            jnp.asarray([position], jnp.int32),
+            jnp.asarray([response], float),
+            jnp.asarray([is_answered]),
+        )
 
 
 def adaptive_test(

@@ -187,18 +187,23 @@ def _tested(
     row = jnp.arange(n_models)
 
     def is_going_on(carried: tuple[Any, ...]) -> Bool[Array, ""]:
-        return jnp.any(carried[1].ending == 0)
+        was_open, proposal, _, _ = carried
+        return was_open | jnp.any(proposal.ending == 0)
 
     def step(carried: tuple[Any, ...]) -> tuple[Any, ...]:
-        n_steps, proposal, state, path = carried
+        # Once more after the last has ended: `learn` makes exact what is believed of those that
+        # do not answer.
+        _, proposal, state, path = carried
+        is_open = proposal.ending == 0
         told = answer[row, proposal.item]
         often = 1.0 if weight is None else weight[row, proposal.item]
-        state = learn(items, state, plan, proposal.item, told, proposal.ending == 0, often)
+        state = learn(items, state, plan, proposal.item, told, is_open, often)
+        last = jnp.maximum(state.answers.count - 1, 0), row
         now = items.place(state.belief)
-        path = tuple(all_.at[n_steps].set(each) for all_, each in zip(path, now, strict=True))
-        return n_steps + 1, propose(items, state, plan, key), state, path
+        path = tuple(all_.at[last].set(each) for all_, each in zip(path, now, strict=True))
+        return jnp.any(is_open), propose(items, state, plan, key), state, path
 
-    first = (jnp.zeros((), jnp.int32), propose(items, state, plan, key), state, path)
+    first = (jnp.asarray(True), propose(items, state, plan, key), state, path)
     _, proposal, state, path = jax.lax.while_loop(is_going_on, step, first)
     return _Tested(state.answers, *path, proposal.ending)
 

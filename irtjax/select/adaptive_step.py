@@ -1,7 +1,7 @@
 """One step of an adaptive test on the device, of many models at once: choose, then learn."""
 
 import functools
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,16 @@ __all__ = [
     "State",
     "keys_of",
     "learn",
+    "placed",
     "propose",
     "start",
 ]
 
-_T = TypeVar("_T")
 # Codes of endings, by position.
 ENDINGS = ("open", "length", "standard_error", "nothing_left", "little_left")
 _LENGTH, _SMALL_ERROR, _NOTHING_LEFT, _LITTLE_LEFT = range(1, 5)
+# Errors up to this many times the one to stop at are computed exactly before they stop a test.
+_NEAR = 1.02
 
 
 class BeliefItems(Protocol):
@@ -47,12 +49,22 @@ class BeliefItems(Protocol):
     def after(
         self,
         belief: Any,
+        item: Int[Array, " models"],
+        response: Float[Array, " models"],
+        weight: Float[Array, " models"],
+    ) -> Any:
+        """With one more answer of each model, or nearly so; weight 0 changes nothing."""
+        ...
+
+    def settled(
+        self,
+        belief: Any,
         item: Int[Array, "models length"],
         response: Float[Array, "models length"],
         weight: Float[Array, "models length"],
-        place: Int[Array, " models"],
+        is_wanted: Bool[Array, " models"],
     ) -> Any:
-        """With the answer at `place` of each model's answers."""
+        """Exactly that of all answers where that is wanted."""
         ...
 
     def place(self, belief: Any) -> tuple[Float[Array, "models dims"], Float[Array, "models dims"]]:
@@ -167,6 +179,14 @@ def propose(items: BeliefItems, state: State, plan: Plan, key: PRNGKeyArray) -> 
     return Proposal(item, share, ending)
 
 
+@jax.jit
+def placed(
+    items: BeliefItems, belief: Any
+) -> tuple[Float[Array, "models dims"], Float[Array, "models dims"]]:
+    """Abilities and their standard errors, in one program."""
+    return items.place(belief)
+
+
 @functools.partial(jax.jit)
 def learn(
     items: BeliefItems,
@@ -177,18 +197,24 @@ def learn(
     is_answered: Bool[Array, " models"],
     weight: Float[Array, " models"] | float = 1.0,
 ) -> State:
-    """With an answer of each model for which there is one, as often as its weight says."""
-    weight = jnp.broadcast_to(jnp.asarray(weight, state.answers.weight.dtype), response.shape)
+    """With an answer of each model for which there is one, as often as its weight says.
+
+    Beliefs are exactly those of all answers where there is none, or the test may end by its error.
+    """
+    answers, dtype = state.answers, state.answers.response.dtype
+    response = response.astype(dtype)
+    weight = jnp.where(is_answered, jnp.asarray(weight, dtype), 0)
     row = jnp.arange(len(item))
-    place = jnp.minimum(state.answers.count, state.answers.item.shape[1] - 1)
-    told = Answers(
-        state.answers.item.at[row, place].set(item),
-        state.answers.response.at[row, place].set(response.astype(state.answers.response.dtype)),
-        state.answers.weight.at[row, place].set(weight),
-        state.answers.count + 1,
+    place = jnp.where(is_answered, answers.count, answers.item.shape[1])
+    answers = Answers(
+        answers.item.at[row, place].set(item, mode="drop"),
+        answers.response.at[row, place].set(response, mode="drop"),
+        answers.weight.at[row, place].set(weight, mode="drop"),
+        answers.count + is_answered.astype(jnp.int32),
     )
-    belief = items.after(state.belief, told.item, told.response, told.weight, place)
-    answers, belief = _where(is_answered, (told, belief), (state.answers, state.belief))
+    belief = items.after(state.belief, item, response, weight)
+    is_wanted = ~is_answered | (jnp.max(items.place(belief)[1], axis=1) <= _NEAR * plan.se)
+    belief = items.settled(belief, answers.item, answers.response, answers.weight, is_wanted)
     is_left = state.is_left.at[row, item].set(state.is_left[row, item] & ~is_answered)
     asked = state.asked.at[row, plan.pool[item]].add(is_answered.astype(jnp.int32))
     return State(belief, answers, is_left, asked)
@@ -242,10 +268,3 @@ def _first_best(gain: Float[Array, "models items"], n_best: int) -> Int[Array, "
     n_items = gain.shape[1]
     rank = jnp.where(is_better, 2 * n_items, jnp.where(gain >= least, n_items, 0))
     return jax.lax.top_k(rank - jnp.arange(n_items), n_best)[1]
-
-
-def _where(condition: Bool[Array, " models"], new: _T, old: _T) -> _T:
-    def chosen(a: Array, b: Array) -> Array:
-        return jnp.where(condition.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return jax.tree.map(chosen, new, old)

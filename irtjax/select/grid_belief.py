@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.curves import CurveItems, curve_slopes
@@ -55,18 +55,26 @@ class GridItems:
     def after(
         self,
         belief: GridBelief,
+        item: Int[Array, " models"],
+        response: Float[Array, " models"],
+        weight: Float[Array, " models"],
+    ) -> GridBelief:
+        """With one more answer of each model; weight 0 changes nothing."""
+        answer = response[:, None]
+        told = answer * self.log_right[item] + (1 - answer) * self.log_wrong[item]
+        return GridBelief(belief.log_posterior + weight[:, None] * told)
+
+    def settled(
+        self,
+        belief: GridBelief,
         item: Int[Array, "models length"],
         response: Float[Array, "models length"],
         weight: Float[Array, "models length"],
-        place: Int[Array, " models"],
+        is_wanted: Bool[Array, " models"],
     ) -> GridBelief:
-        """With the answer at `place` of each model's answers."""
-        last = place[:, None]
-        item = jnp.take_along_axis(item, last, axis=1)[:, 0]
-        answer = jnp.take_along_axis(response, last, axis=1)
-        told = answer * self.log_right[item] + (1 - answer) * self.log_wrong[item]
-        told = jnp.take_along_axis(weight, last, axis=1) * told
-        return GridBelief(belief.log_posterior + told)
+        """The same: nothing was left out."""
+        del item, response, weight, is_wanted
+        return belief
 
     def place(
         self, belief: GridBelief

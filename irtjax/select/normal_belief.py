@@ -9,7 +9,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from irtjax.fit.packed import products, quadratic
 from irtjax.model.information import logit_information
@@ -17,20 +17,20 @@ from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.quadrature import normal_expectation
 from irtjax.score.cells import Answers
 from irtjax.score.curves import CurveItems
-from irtjax.score.posterior import expected_latent
+from irtjax.score.running import (
+    RunningPosterior,
+    moments,
+    prior_posterior,
+    settled,
+    with_answer,
+)
 from irtjax.select.entropy import answer_entropy
 
-__all__ = ["NormalBelief", "NormalItems"]
+__all__ = ["NormalItems"]
 
 _QUADRATURE_NODES = 5
-
-
-@pytree_dataclass
-class NormalBelief:
-    """Mean and covariance of each model's abilities, in the population's own metric."""
-
-    mean: Float[Array, "models dims"]
-    covariance: Float[Array, "models dims dims"]
+# After the first few answers an ability is known well enough for fewer, the cost of a step.
+_AVERAGE_NODES = 3
 
 
 @pytree_dataclass
@@ -63,37 +63,43 @@ class NormalItems:
         """Number of abilities."""
         return self.frame.shape[0]
 
-    def start(self, n_models: int) -> NormalBelief:
+    def start(self, n_models: int) -> RunningPosterior:
         """The prior, of each model."""
-        dims, dtype = self.dims, self.mean.dtype
-        return NormalBelief(
-            jnp.zeros((n_models, dims), dtype),
-            jnp.broadcast_to(jnp.eye(dims, dtype=dtype), (n_models, dims, dims)),
-        )
+        n_latent = self.curves.mean.shape[-1] - 1
+        return prior_posterior(n_models, n_latent, self.effect_variance, self.mean.dtype)
 
     def after(
         self,
-        belief: NormalBelief,
+        belief: RunningPosterior,
+        item: Int[Array, " models"],
+        response: Float[Array, " models"],
+        weight: Float[Array, " models"],
+    ) -> RunningPosterior:
+        """With one more answer of each model; weight 0 changes nothing."""
+        return with_answer(belief, self.curves.of_each(item[:, None]), response, weight)
+
+    def settled(
+        self,
+        belief: RunningPosterior,
         item: Int[Array, "models length"],
         response: Float[Array, "models length"],
         weight: Float[Array, "models length"],
-        place: Int[Array, " models"],
-    ) -> NormalBelief:
-        """With the answers up to `place`."""
-        given = jnp.where(jnp.arange(item.shape[1]) <= place[:, None], weight, 0)
-        answers = Answers(response, given)
-        mean, covariance = expected_latent(answers, self.curves.of_each(item), self.effect_variance)
-        return NormalBelief(mean[:, : self.dims], covariance[:, : self.dims, : self.dims])
+        is_wanted: Bool[Array, " models"],
+    ) -> RunningPosterior:
+        """As scoring has it where that is wanted, or the answers have moved it far."""
+        answers = Answers(response, weight)
+        return settled(belief, answers, self.curves, item, self.effect_variance, is_wanted)
 
     def place(
-        self, belief: NormalBelief
+        self, belief: RunningPosterior
     ) -> tuple[Float[Array, "models dims"], Float[Array, "models dims"]]:
         """Mean and standard deviations."""
+        mean, covariance = self._abilities(belief)
         turn = self.frame[:, :-1]
-        variance = jnp.einsum("ka,mab,kb->mk", turn, belief.covariance, turn)
-        return belief.mean @ turn.T + self.frame[:, -1], jnp.sqrt(variance)
+        variance = jnp.einsum("ka,mab,kb->mk", turn, covariance, turn)
+        return mean @ turn.T + self.frame[:, -1], jnp.sqrt(variance)
 
-    def gain(self, belief: NormalBelief, criterion: str) -> Float[Array, "models items"]:
+    def gain(self, belief: RunningPosterior, criterion: str) -> Float[Array, "models items"]:
         """Generalised variance before over after an item's answer, minus 1: `g a' V a`.
 
         Args:
@@ -103,9 +109,10 @@ class NormalItems:
                 may be.
         """
         slope = self.mean[:, :-1]
-        logit = belief.mean @ slope.T + self.mean[:, -1]
-        shrink = self._shrink(belief.mean)
-        packed = jax.vmap(_packed_covariance)(belief.covariance)
+        ability, covariance = self._abilities(belief)
+        logit = ability @ slope.T + self.mean[:, -1]
+        shrink = self._shrink(ability)
+        packed = jax.vmap(_packed_covariance)(covariance)
         spread = jnp.maximum(packed @ products(slope).T, 0)
         if criterion != "kl":
             is_averaged = criterion == "posterior" and self.dims == 1
@@ -113,13 +120,20 @@ class NormalItems:
                 lambda z: logit_information(shrink * z, self.guessing, self.feasibility),
                 logit,
                 spread,
-                _QUADRATURE_NODES if is_averaged else 1,
+                _AVERAGE_NODES if is_averaged else 1,
             )
             return told * shrink**2 * spread
         expected, entropy = normal_expectation(
             lambda z: self._right_and_entropy(shrink * z), logit, spread, _QUADRATURE_NODES
         )
         return jnp.expm1(2 * jnp.maximum(answer_entropy(expected) - entropy, 0))
+
+    def _abilities(
+        self, belief: RunningPosterior
+    ) -> tuple[Float[Array, "models dims"], Float[Array, "models dims dims"]]:
+        """Mean and covariance in the population's own metric."""
+        mean, covariance = moments(belief)
+        return mean[:, : self.dims], covariance[:, : self.dims, : self.dims]
 
     def _shrink(self, ability: Float[Array, "models dims"]) -> Float[Array, "models items"]:
         design = jnp.concatenate([ability, jnp.ones_like(ability[:, :1])], axis=1)

@@ -207,7 +207,7 @@ def test_an_input_is_never_replaced(irtjax, finished_run, responses, tmp_path):
         (["--truth", "t.csv"], ".npz"),
         (["--truth", "no/t.npz"], "no folder"),
         (["--out", "r.txt"], "must end with .csv"),
-        (["--out", "t.npz", "--truth", "t.npz"], "same file"),
+        (["--out", "t.npz", "--truth", "t.npz"], "two outputs"),
     ],
 )
 def test_simulate(refuses, arguments, said):

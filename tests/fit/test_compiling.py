@@ -74,9 +74,23 @@ def test_what_was_compiled_beside_is_found_compiled(compiled_by):
     np.testing.assert_allclose(found, _curve(3, logit), rtol=1e-6)
 
 
-def test_an_error_of_a_program_is_raised():
-    with pytest.raises(TypeError), compiled_beside(lambda: jax.jit(_curve).lower("a", 1)):
+def test_a_program_that_fails_beside_fails_where_it_runs():
+    with compiled_beside(lambda: jax.jit(_curve).lower("a", 1)):
         pass
+    with pytest.raises(TypeError):
+        jax.jit(_curve)("a", 1)
+
+
+@pytest.mark.parametrize("is_x64", [False, True])
+def test_what_was_compiled_beside_has_the_same_floats(compiled_by, is_x64):
+    curve = jax.jit(_curve, static_argnums=0)
+    with jax.enable_x64(is_x64):
+        logit = jnp.asarray(np.linspace(-3, 3, 7 * 17).reshape(7, -1))
+        compiled_by.clear()
+        with compiled_beside(lambda: curve.lower(3, logit).compile()):
+            pass
+        assert curve(3, logit).dtype == (jnp.float64 if is_x64 else jnp.float32)
+    assert len(compiled_by) == 1
 
 
 def test_what_runs_beside_may_fail():

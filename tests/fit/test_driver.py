@@ -129,6 +129,14 @@ def test_case_14_a_damped_step_is_not_taken_for_convergence():
     assert progress.trace.damped == tuple(range(30))
 
 
+def test_case_14_what_no_longer_moves_is_converged_though_damped():
+    moves = (0.1, *(0.05 * 0.5**k for k in range(10)), *(0.0,) * 5)
+    trace = Trace((-1.0,) * len(moves), moves, tuple(range(len(moves))))
+    assert _judge(trace, Look(), 1e-7) is Status.converged
+    shorter = Trace(trace.objective[:-1], moves[:-1], trace.damped[:-1])
+    assert _judge(shorter, Look(), 1e-7) is None
+
+
 def test_case_14_the_criterion_is_in_the_trace():
     look = Look()
     _, progress = run(Course(rate=0.8))

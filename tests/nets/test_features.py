@@ -1,5 +1,7 @@
 """Features: where they come from, what is refused, and what they buy for items never answered."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -173,3 +175,29 @@ def test_features_that_carry_nothing_say_nothing():
     r, found = _on_new_items(0.0)
     assert abs(r) < 0.25
     assert found.std() < 0.5
+
+
+@pytest.mark.parametrize("updates", ["touched", "dense"])
+def test_features_may_stand_instead_of_ids(updates):
+    data, features, _ = _explained(0.6)
+    features = np.repeat(features[::2], 2, axis=0)  # items in pairs of the same features
+    network = Network(batch_size=256, hidden=16, embedding=16, learning_rate=0.01, epochs=3,
+                      lookup="models", updates=updates)  # fmt: skip
+    settings = {"estimator": "psn", "item_features": features}
+    instead = quiet_fit(data, ModelSpec("2pl"), network=network, **settings).item_parameters()
+    for name in ("discrimination", "intercept"):
+        pairs = instead[name].to_numpy().reshape(-1, 2)
+        np.testing.assert_allclose(pairs[:, 0], pairs[:, 1], rtol=1e-4, atol=1e-5)
+    assert instead.intercept.std() > 0.2
+    beside = dataclasses.replace(network, lookup="both")
+    apart = quiet_fit(data, ModelSpec("2pl"), network=beside, **settings).item_parameters()
+    pairs = apart.intercept.to_numpy().reshape(-1, 2)[:100]
+    assert np.abs(pairs[:, 0] - pairs[:, 1]).mean() > 0.05
+
+
+@pytest.mark.parametrize(
+    "lookup, side", [("models", "items"), ("items", "models"), ("none", "items")]
+)
+def test_a_side_without_ids_needs_features(data, lookup, side):
+    with pytest.raises(InputError, match=f"leaves {side} without ids, and they have no features"):
+        quiet_fit(data, estimator="psn", network=Network(lookup=lookup))
