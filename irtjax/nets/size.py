@@ -18,7 +18,7 @@ _MOST = 2_000_000_000
 
 def n_parameters(shape: TowerShape) -> int:
     """Numbers that a tower and its table of rows hold."""
-    rows = shape.n_ids * shape.embedding if shape.has_rows else 0
+    rows = shape.n_ids * shape.embedding
     first = (shape.n_features + 1 if shape.n_features else 1) * shape.embedding
     hidden = (shape.embedding + 1) * shape.hidden
     hidden += (shape.layers - 1) * (shape.hidden + 1) * shape.hidden
