@@ -16,7 +16,14 @@ from irtjax.errors import InputError
 from irtjax.fit.result import FitResult
 from irtjax.model.information import logit_information, logit_slope
 
-__all__ = ["INDICATORS", "highest_logits", "item_quality", "quality_at", "ranked_means"]
+__all__ = [
+    "INDICATORS",
+    "highest_logits",
+    "item_quality",
+    "quality_at",
+    "ranked_means",
+    "with_ranks",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,14 +156,32 @@ def ranked_means(table: pd.DataFrame, by: pd.Series) -> pd.DataFrame:
     names = [indicator.name for indicator in INDICATORS]
     grouped = table[names].reset_index(drop=True).groupby(values, sort=False)
     means = grouped.mean()
+    ranks = _ranks(means)
+    found = means.assign(n_items=grouped.size(), **ranks).sort_values("total_rank", kind="stable")
+    found.index.name = by.name
+    return found[["n_items", *names, *ranks]].reset_index()
+
+
+def with_ranks(table: pd.DataFrame) -> pd.DataFrame:
+    """The items with their rank by each indicator (1 is best), and the sum of the ranks.
+
+    Args:
+        table: one row an item, with the indicators.
+
+    Returns:
+        The same rows with six `*_rank` and `total_rank` (without difficulty's) at the end; an
+        indicator that is NaN ranks last.
+    """
+    return table.assign(**_ranks(table))
+
+
+def _ranks(table: pd.DataFrame) -> pd.DataFrame:
+    """Six `*_rank` and `total_rank` of the rows."""
     ranks = {
-        f"{indicator.name}_rank": means[indicator.name]
+        f"{indicator.name}_rank": table[indicator.name]
         .rank(ascending=not indicator.is_higher_better, method="min", na_option="bottom")
         .astype(int)
         for indicator in INDICATORS
     }
-    found = means.assign(n_items=grouped.size(), **ranks)
-    total = found[[f"{name}_rank" for name in _IN_TOTAL]].sum(axis=1)
-    found = found.assign(total_rank=total).sort_values("total_rank", kind="stable")
-    found.index.name = by.name
-    return found[["n_items", *names, *ranks, "total_rank"]].reset_index()
+    found = pd.DataFrame(ranks, index=table.index)
+    return found.assign(total_rank=found[[f"{name}_rank" for name in _IN_TOTAL]].sum(axis=1))

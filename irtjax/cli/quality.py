@@ -34,13 +34,13 @@ def quality(
 
     Example: irtjax quality run --out quality.csv
 
-    Writes a row an item. Where items have COLUMN, a second file beside FILE, with COLUMN at the end
-    of its name, has means and ranks by its values, the best first.
+    Writes a row an item, with its ranks among all. Where items have COLUMN, a second file beside
+    FILE, with COLUMN at the end of its name, has means and ranks by its values, the best first.
     """
     check_output_file(out, [".csv"], force=force, inputs=files_of_run(run))
     ranked_path = beside(out, by)
     check_output_file(ranked_path, [".csv"], force=force, inputs=files_of_run(run))
-    from irtjax.audit.quality import item_quality, ranked_means
+    from irtjax.audit.quality import item_quality, ranked_means, with_ranks
     from irtjax.fit.result import FitResult
     from irtjax.io import write_table
 
@@ -51,7 +51,7 @@ def quality(
         raise InputError(f"items have no column {by!r}; their columns: {known}")
     items, output = item_quality(fit), console(quiet=quiet)
     ranked = ranked_means(items, metadata[by]) if by in metadata else None
-    write_table(items, out)
+    write_table(with_ranks(items), out)
     written = [f"{out}: {len(items):,} items"]
     if ranked is not None:
         write_table(ranked, ranked_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from irtjax.audit.quality import item_quality, quality_at, ranked_means
+from irtjax.audit.quality import item_quality, quality_at, ranked_means, with_ranks
 from irtjax.data.simulate import simulate
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
@@ -76,6 +76,21 @@ def test_ranks_are_1_for_the_best_and_equal_for_ties():
     assert ranked.guessing_rank.to_dict() == {"a": 1, "b": 4, "c": 3, "d": 1}
     assert ranked.discrimination_rank.to_dict() == {"a": 2, "b": 1, "c": 2, "d": 2}
     assert ranked.total_rank.is_monotonic_increasing
+
+
+def test_items_have_the_ranks_that_their_own_means_would_have():
+    rng = np.random.default_rng(0)
+    names = ["difficulty", "discrimination", "guessing", "feasibility", "leh", "information"]
+    table = pd.DataFrame(rng.normal(size=(9, 6)), columns=names)
+    table.loc[4, "difficulty"] = np.nan
+    found = with_ranks(table)
+    assert found[names].equals(table)
+    alone = ranked_means(table, pd.Series([f"i{k}" for k in range(9)], name="item"))
+    alone = alone.set_index("item").loc[[f"i{k}" for k in range(9)]]
+    ranks = [*(f"{name}_rank" for name in names), "total_rank"]
+    np.testing.assert_array_equal(found[ranks], alone[ranks])
+    assert found.loc[4, "difficulty_rank"] == 9
+    assert found.loc[table["guessing"].idxmin(), "guessing_rank"] == 1
 
 
 def test_a_column_without_values_is_refused():
