@@ -15,7 +15,7 @@ Lookup = Literal["both", "items", "models", "none"]
 
 # Each layer is compiled on its own, and each epoch has a place in the curves.
 _MOST = {"layers": 64, "epochs": 1_000_000}
-_MOST |= dict.fromkeys(("embedding", "hidden", "batch_size", "patience"), 1000000000)
+_MOST |= dict.fromkeys(("embedding", "hidden", "batch_size", "patience"), 1_000_000_000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,6 @@ class Network:
         start: `apart` draws abilities about 1 apart, with guessing at .1 and feasibility at .95;
             `near_zero` draws all rows as the one-hot layer of the published network does, with
             guessing at .5 and feasibility at .75.
-
         lookup: the towers that look up a row for each id, `both`, `items`, `models` or `none`;
             one that does not has features instead of ids, and like features get like estimates.
 
