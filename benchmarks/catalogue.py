@@ -159,14 +159,14 @@ PROBLEMS: dict[str, ProblemPlan] = {
     ),
     "W3-3pl": ProblemPlan(
         lambda: _w3("3pl"),
-        irtjax=(IrtjaxRun("3PL, defaults", "3pl", warm_fits=5),),
+        irtjax=(IrtjaxRun("3PL, defaults", "3pl", warm_fits=25),),
         peers=_w3_peers("3pl"),
         irtjax_turns=5,
         figure_of_merit="icc_rmse",
     ),
     "W3-4pl": ProblemPlan(
         lambda: _w3("4pl"),
-        irtjax=(IrtjaxRun("4PL, defaults", "4pl", warm_fits=5),),
+        irtjax=(IrtjaxRun("4PL, defaults", "4pl", warm_fits=25),),
         peers=_w3_peers("4pl"),
         left_out={"girth": "has no 4PL", "torch-measure": "has no 4PL"},
         irtjax_turns=3,

@@ -15,7 +15,7 @@ from irtjax.data.checks import (
 )
 from irtjax.errors import InputError
 
-__all__ = ["Cells", "cells_at", "checked_cells", "observed_cells"]
+__all__ = ["Cells", "cells_at", "checked_cells", "observed_cells", "read_only"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +30,11 @@ class Cells:
     item_index: np.ndarray
     response: np.ndarray
     weight: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Read-only: see `ResponseMatrix`."""
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, read_only(getattr(self, field.name)))
 
     def __len__(self) -> int:
         return len(self.response)
@@ -48,6 +53,13 @@ class Cells:
         """Models as items and items as models, sorted anew."""
         swapped = Cells(self.item_index, self.model_index, self.response, self.weight)
         return swapped.taken(np.argsort(self.model_index, kind="stable"))
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that nobody can write to by mistake."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def cells_at(

@@ -1,6 +1,7 @@
 """`ResponseMatrix`: which model answered which item how, with its ids and metadata."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from irtjax.checks import counted, shown
-from irtjax.data.cells import Cells, checked_cells, observed_cells
+from irtjax.data.cells import Cells, checked_cells, observed_cells, read_only
 from irtjax.data.checks import check_weight, checked_values, checked_weight, number_array
 from irtjax.data.groups import group_codes
 from irtjax.data.labels import checked_ids, checked_metadata, in_order_of, labels_of
 from irtjax.data.layout import Layout, dense_matrix, layout_of_cells, layout_of_matrix
-from irtjax.data.totals import totals_of_cells, totals_of_matrix
+from irtjax.data.totals import Totals, totals_of_cells, totals_of_matrix
 from irtjax.errors import InputError
 
 __all__ = ["Provenance", "ResponseMatrix", "check_matrix"]
@@ -32,7 +33,8 @@ class Provenance:
 class ResponseMatrix:
     """Responses of models (rows) to items (columns), each 0, 1, a fraction, or missing.
 
-    Made by `from_dense`, `from_cells` or `irtjax.read_responses`; not by the constructor.
+    Made by `from_dense`, `from_cells` or `irtjax.read_responses`; not by the constructor. Its
+    arrays are read-only: copy one to change it.
 
     Attributes:
         model_ids: strings, in order of first appearance.
@@ -53,6 +55,12 @@ class ResponseMatrix:
     item_metadata: pd.DataFrame
     model_metadata: pd.DataFrame
     provenance: Provenance = dataclasses.field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        """Nobody may write to what `totals` has counted."""
+        for name in ("dense", "dense_weight"):
+            if (matrix := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(matrix))
 
     @classmethod
     def from_dense(
@@ -169,8 +177,7 @@ class ResponseMatrix:
         """Number of observed cells, as a Python integer (safe past 2^31)."""
         if self.sparse is not None:
             return len(self.sparse)
-        assert self.dense is not None
-        return int(np.count_nonzero(self.dense >= 0))
+        return int(np.sum(self._totals_of_models[0]))
 
     @property
     def sum_of_weights(self) -> float | None:
@@ -228,22 +235,32 @@ class ResponseMatrix:
             self.provenance,
         )
 
-    def totals(self, axis: str) -> tuple[np.ndarray, np.ndarray]:
+    def totals(self, axis: str) -> Totals:
         """Number of responses and mean response along an axis.
 
         Args:
             axis: `models` (one value a model) or `items` (one value an item).
 
         Returns:
-            int64 counts and float64 weighted mean responses, NaN where nothing was observed.
+            int64 counts and float64 weighted mean responses, NaN where nothing was observed; both
+            read-only: they are counted once.
         """
         if axis not in ("models", "items"):
             raise InputError(f"axis is 'models' or 'items', not {shown(axis)}")
+        return self._totals_of_models if axis == "models" else self._totals_of_items
+
+    @functools.cached_property
+    def _totals_of_models(self) -> Totals:
         if self.dense is not None and self.dense_weight is None:
-            return totals_of_matrix(self.dense, 1 if axis == "models" else 0)
+            return totals_of_matrix(self.dense, 1)
         cells = self.cells()
-        if axis == "models":
-            return totals_of_cells(cells, cells.model_index, self.n_models)
+        return totals_of_cells(cells, cells.model_index, self.n_models)
+
+    @functools.cached_property
+    def _totals_of_items(self) -> Totals:
+        if self.dense is not None and self.dense_weight is None:
+            return totals_of_matrix(self.dense, 0)
+        cells = self.cells()
         return totals_of_cells(cells, cells.item_index, self.n_items)
 
     def groups(self, column: str) -> tuple[np.ndarray, list[str]]:

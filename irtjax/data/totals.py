@@ -3,9 +3,9 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from irtjax.data.cells import Cells
+from irtjax.data.cells import Cells, read_only
 
-__all__ = ["totals_of_cells", "totals_of_matrix"]
+__all__ = ["Totals", "totals_of_cells", "totals_of_matrix"]
 
 Totals = tuple[Int[np.ndarray, " size"], Float[np.ndarray, " size"]]
 
@@ -21,7 +21,7 @@ def totals_of_matrix(matrix: np.ndarray, along: int) -> Totals:
         right = np.count_nonzero(matrix == 1, axis=along).astype(np.float64)
     else:
         right = np.sum(matrix, axis=along, where=matrix >= 0, dtype=np.float64)
-    return count, _mean(right, count.astype(np.float64))
+    return _totals(count, right, count)
 
 
 def totals_of_cells(cells: Cells, index: np.ndarray, size: int) -> Totals:
@@ -33,12 +33,13 @@ def totals_of_cells(cells: Cells, index: np.ndarray, size: int) -> Totals:
     count = np.bincount(index, minlength=size).astype(np.int64)
     if np.all(cells.weight == 1):
         right = np.bincount(index, cells.response, minlength=size)
-        return count, _mean(right, count.astype(np.float64))
+        return _totals(count, right, count)
     answers = cells.weight * cells.response.astype(np.float64)
     right = np.bincount(index, answers, minlength=size)
-    return count, _mean(right, np.bincount(index, cells.weight, minlength=size))
+    return _totals(count, right, np.bincount(index, cells.weight, minlength=size))
 
 
-def _mean(right: np.ndarray, total: np.ndarray) -> np.ndarray:
+def _totals(count: np.ndarray, right: np.ndarray, total: np.ndarray) -> Totals:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0, right / total, np.nan)
+        mean = np.where(total > 0, right / total.astype(np.float64), np.nan)
+    return read_only(count), read_only(mean)

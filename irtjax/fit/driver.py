@@ -65,10 +65,10 @@ class Look:
         max_steps: most steps.
     """
 
-    every: int = 5
+    every: int = 8
     tolerance: float = 1e-4
     horizon: int = 100
-    stall_looks: int = 16
+    stall_looks: int = 10
     max_steps: int = 1000
 
 

@@ -26,6 +26,10 @@ __all__ = [
     "of_slots",
 ]
 
+# Models of one product of matrices. Larger ones are shared out among cores that wait for each other
+# in a loop: 2,000 x 50 takes a fifth more CPU seconds then, and no fewer by the clock.
+_PIECE = 128
+
 
 @pytree_dataclass
 class NodeContext:
@@ -97,12 +101,41 @@ def node_posterior(
 ) -> tuple[Float[Array, "models nodes"], Float[Array, " models"]]:
     """Posterior weights of each model at the nodes of its population, and its log-likelihood."""
     rows = answer_rows(view, is_complete=context.is_complete)
-    each = jnp.einsum("rn,srq->snq", rows, of_slots(view, context.table))
-    joint = jnp.sum(each * view.in_slot[..., None], axis=0)
+    table = of_slots(view, context.table)
+    if len(table) == 1:
+        joint = _at_nodes(rows, table[0])
+    else:
+        each = jnp.einsum("rn,srq->snq", rows, table)
+        joint = jnp.sum(each * view.in_slot[..., None], axis=0)
     top = jnp.max(joint, axis=1)
     weight = jnp.exp(joint - top[:, None])
     total = jnp.sum(weight, axis=1)
     return weight / total[:, None], top + jnp.log(total)
+
+
+def _at_nodes(
+    rows: Float[Array, "rows models"], table: Float[Array, "rows nodes"]
+) -> Float[Array, "models nodes"]:
+    """`rows' table`, in pieces."""
+    pieces = _pieces(rows)
+    tables = jnp.broadcast_to(table, (len(pieces), *table.shape))
+    return jnp.einsum("prn,prq->pnq", pieces, tables).reshape(-1, table.shape[1])
+
+
+def _over_models(
+    rows: Float[Array, "rows models"], weight: Float[Array, "models nodes"]
+) -> Float[Array, "rows nodes"]:
+    """`rows weight`, in pieces."""
+    pieces = _pieces(rows)
+    weights = weight.reshape(len(pieces), -1, weight.shape[1])
+    return jnp.sum(jnp.einsum("prn,pnq->prq", pieces, weights), axis=0)
+
+
+def _pieces(rows: Float[Array, "rows models"]) -> Float[Array, "pieces rows piece"]:
+    """Models by `_PIECE` where they divide: XLA takes such a product of matrices on one core."""
+    n_rows, n_models = rows.shape
+    size = _PIECE if n_models % _PIECE == 0 else n_models
+    return rows.reshape(n_rows, -1, size).transpose(1, 0, 2)
 
 
 def of_slots(view: BlockView, leaf: Float[Array, "populations ..."]) -> Float[Array, "slots ..."]:
@@ -152,8 +185,10 @@ def count_block(
     is_complete: bool,
 ) -> Float[Array, "slots rows nodes"]:
     """A block's expected right and wrong answers and models at the nodes, by slot."""
-    in_slot = view.in_slot[..., None] * (posterior * count[:, None])
-    return jnp.einsum("rn,snq->srq", answer_rows(view, is_complete=is_complete), in_slot)
+    rows, counted = answer_rows(view, is_complete=is_complete), posterior * count[:, None]
+    if len(view.in_slot) == 1:
+        return _over_models(rows, counted)[None]
+    return jnp.einsum("rn,snq->srq", rows, view.in_slot[..., None] * counted)
 
 
 def node_sums(

@@ -39,10 +39,8 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
 
     def unflatten(structure: Any, children: Any) -> Any:
         tree = object.__new__(cls)
-        for name, value in zip(static, structure, strict=True):
-            object.__setattr__(tree, name, value)
-        for name, value in zip(traced, children, strict=True):
-            object.__setattr__(tree, name, value)
+        tree.__dict__.update(zip(static, structure, strict=True))
+        tree.__dict__.update(zip(traced, children, strict=True))
         return tree
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
