@@ -25,3 +25,17 @@ def test_totals_are_weighted_means_of_what_was_observed(dense, is_sparse, is_wei
         np.testing.assert_allclose(mean, expected, rtol=1e-6)
     with pytest.raises(ValueError, match="axis is 'models' or 'items'"):
         made.totals("rows")
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_what_was_counted_cannot_be_written_to(is_sparse):
+    mine = np.array([[1, 0], [1, -1]], np.int8)
+    made = ResponseMatrix.from_dense(mine, weight=np.ones((2, 2)))
+    if is_sparse:
+        made = made.replace(dense=None, dense_weight=None, sparse=made.cells())
+    kept = [made.dense, made.dense_weight] if made.sparse is None else [made.sparse.response]
+    for array in (*kept, *made.totals("models"), *made.totals("items")):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+    assert made.totals("items") is made.totals("items")
+    mine[0, 0] = 0  # an array that was given is still its owner's

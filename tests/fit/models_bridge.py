@@ -39,7 +39,7 @@ def coordinates(family, items):
 class PlacedModels:
     """A problem of `models_reference` on the devices; blocks of models."""
 
-    def __init__(self, problem, n_nodes, priors=None):
+    def __init__(self, problem, n_nodes, priors=None, models_per_block=MODELS_PER_BLOCK):
         self.problem, self.mesh = problem, items_mesh(None)
         self.spec = ModelSpec(problem.family, problem.dims)
         self.model = ItemModel(self.spec, priors or Priors())
@@ -51,7 +51,7 @@ class PlacedModels:
             data.transposed(),
             problem.population,
             n_shards=self.mesh.size,
-            items_per_block=MODELS_PER_BLOCK,
+            items_per_block=models_per_block,
         )
         self.blocks = place(blocks, self.mesh, BLOCKED)
         self.items = item_parameters(problem.family, problem.items, problem.dims)

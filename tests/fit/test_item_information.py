@@ -7,6 +7,7 @@ import pytest
 
 from irtjax.fit.item_information import (
     information_sums,
+    inverse_informations,
     item_covariances,
     prior_information,
     second_part,
@@ -209,3 +210,18 @@ def test_a_pinned_slope_has_no_error():
     np.testing.assert_allclose(
         np.einsum("jaa->ja", errors.covariance), expected, rtol=share, atol=1e-12
     )
+
+
+def test_directions_without_information_get_a_large_variance():
+    """With and without a direction of nothing in the stack: by Cholesky and by eigenvectors."""
+    rng = np.random.default_rng(6)
+    full = rng.normal(size=(4, 3, 8))
+    full = full @ full.swapaxes(1, 2) * np.outer([1, 100, 1], [1, 100, 1])
+    flat = np.array([[2.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+    inverse = inverse_informations(np.concatenate([full, flat[None]]), None)
+    np.testing.assert_allclose(inverse[:4], np.linalg.inv(full), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(inverse_informations(full, None), np.linalg.inv(full), rtol=1e-9)
+    variance = np.diagonal(inverse[4])
+    assert np.all(variance[:2] > 1e6)
+    np.testing.assert_allclose(variance[2], 1 / 3)
+    np.testing.assert_allclose(inverse[4] @ [1, 1, 0], [1 / 4, 1 / 4, 0], rtol=1e-6, atol=1e-8)

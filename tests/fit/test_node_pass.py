@@ -15,12 +15,17 @@ N_NODES = {1: 31, 2: 9}
 KINDS = [("1pl", 1), ("2pl", 1), ("2pl", 2), ("3pl", 1), ("4pl", 2)]
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: f"{kind[0]}-{kind[1]}d")
+# Blocks of 256 models of one population: their products are taken in two pieces.
+IN_PIECES = {"models_per_block": 256}, {"n_models": 300, "n_populations": 1}
+SIZES = [*((family, dims, ({}, {})) for family, dims in KINDS), ("2pl", 1, IN_PIECES)]
+
+
+@pytest.fixture(scope="module", params=SIZES, ids=lambda kind: f"{kind[0]}-{kind[1]}d")
 def passed(request):
     """The problem, its nodes and what the pass found."""
-    family, dims = request.param
-    problem = reference.random_problem(np.random.default_rng(3), family, dims=dims)
-    placed = PlacedModels(problem, N_NODES[dims])
+    family, dims, (blocks, size) = request.param
+    problem = reference.random_problem(np.random.default_rng(3), family, dims=dims, **size)
+    placed = PlacedModels(problem, N_NODES[dims], **blocks)
     found = placed.run(
         lambda blocks, count, items, populations: expected_counts(
             blocks, count, items, populations, placed.grid
