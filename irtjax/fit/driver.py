@@ -92,11 +92,15 @@ class Trace:
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What the loop knows after a look; also what a checkpoint keeps beside the state."""
+    """What the loop knows after a look; also what a checkpoint keeps beside the state.
+
+    `not_finite` are the names of the parameters for which it is diverged.
+    """
 
     trace: Trace = dataclasses.field(default_factory=Trace)
     status: Status | None = None
     reason: str = ""
+    not_finite: tuple[str, ...] = ()
 
     @property
     def n_steps(self) -> int:
@@ -148,8 +152,8 @@ def drive(
         trace = progress.trace.extended(advanced.info, int(advanced.n_done))
         if not bool(advanced.is_finite):
             names = not_finite(estimator, blocks, state)
-            reason = f"{Status.diverged.value} Not finite: {names}."
-            progress = Progress(trace, Status.diverged, reason)
+            reason = f"{Status.diverged.value} Not finite: {', '.join(names)}."
+            progress = Progress(trace, Status.diverged, reason, names)
         else:
             status = _judge(trace, look, np.finfo(np.asarray(advanced.info.objective).dtype).eps)
             progress = Progress(trace, status, status.value if status else "")
@@ -217,12 +221,14 @@ def _is_valid(new: Array, old: Array) -> Bool[Array, ""]:
     return jnp.all(jnp.isfinite(new) | (new == old))
 
 
-def not_finite(estimator: Estimator, blocks: Blocks, state: Any) -> str:
+def not_finite(estimator: Estimator, blocks: Blocks, state: Any) -> tuple[str, ...]:
     """Names of the parameters that the next step from a state makes not finite."""
     new, info = jax.jit(estimator.step)(blocks, state)
     named, _ = jax.tree_util.tree_flatten_with_path(jax.tree.map(_is_valid, new, state))
     bad = [jax.tree_util.keystr(path).lstrip(".") for path, is_valid in named if not is_valid]
-    return ", ".join(bad) or ("objective" if not math.isfinite(float(info.objective)) else "none")
+    if bad:
+        return tuple(bad)
+    return ("none",) if math.isfinite(float(info.objective)) else ("objective",)
 
 
 def _judge(trace: Trace, look: Look, epsilon: float) -> Status | None:

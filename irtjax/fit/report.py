@@ -52,6 +52,8 @@ def fit_report(
     assert progress.status is not None
     dims, notes = describe_dims(parameters, data)
     found = [*data.provenance.warnings, *data_warnings(data), *_renamed(data)]
+    if progress.status is Status.diverged:
+        notes = []  # of a state on the way: it does not say what the responses support
     notes = [*found, *notes, *notes_of_estimator.pop("warnings", [])]
     if progress.status is not Status.converged:
         notes.append(f"{progress.status.name}: {progress.reason}")

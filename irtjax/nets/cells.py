@@ -9,7 +9,14 @@ from irtjax.data.blocks import Blocks
 from irtjax.data.cells import Cells
 from irtjax.model.pytree import pytree_dataclass
 
-__all__ = ["CellTable", "NetBlocks", "cell_table", "is_training_cell", "minibatches"]
+__all__ = [
+    "CellTable",
+    "NetBlocks",
+    "cell_table",
+    "is_training_cell",
+    "minibatches",
+    "n_validation",
+]
 
 
 @pytree_dataclass
@@ -49,11 +56,15 @@ class NetBlocks:
         return self.blocks.response
 
 
+def n_validation(n_cells: int, share: float) -> int:
+    """How many cells validate: at least one, and not all."""
+    return min(max(round(share * n_cells), 1), n_cells - 1)
+
+
 def is_training_cell(n_cells: int, share: float, seed: int) -> np.ndarray:
     """Which cells to train on (booleans); the others validate, at least one on each side."""
-    n_validation = min(max(round(share * n_cells), 1), n_cells - 1)
     found = np.ones(n_cells, bool)
-    found[np.random.default_rng(seed).permutation(n_cells)[:n_validation]] = False
+    found[np.random.default_rng(seed).permutation(n_cells)[: n_validation(n_cells, share)]] = False
     return found
 
 

@@ -14,10 +14,9 @@ from irtjax.fit.joint_map import JointEstimates, conditional_estimates
 from irtjax.fit.start import model_accuracy
 from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
-from irtjax.model.response import log_likelihood, response_probability
 from irtjax.model.spec import ModelSpec
 from irtjax.nets.cells import NetBlocks
-from irtjax.nets.scores import stopping_score
+from irtjax.nets.judged import by_means, predicted, sums_by_item, validated
 from irtjax.nets.settings import Network, Start
 from irtjax.nets.towers import TowerShape, item_width, tower
 from irtjax.nets.training import Moments, Towers, Weights, epoch, first_moments, outputs
@@ -75,7 +74,8 @@ class PsnEstimates:
     `towers` are the weights of the models' and the items' tower, `raw` what these put out:
     abilities with a 1 and items' slopes with intercepts, before `joint` puts them into its frame.
     `baselines` are the score and the log-loss of the validation cells before the training, and by
-    the mean of the training cells.
+    the mean of the training cells, each model's and each item's. `sums` are of all cells, by what
+    the towers put out (see `sums_by_item`).
     """
 
     joint: JointEstimates
@@ -85,7 +85,8 @@ class PsnEstimates:
     n_refit: Int[Array, ""]
     towers: tuple[Any, Any]
     raw: tuple[Float[Array, "models coordinates"], Float[Array, "items coordinates"]]
-    baselines: Float[Array, "2 2"]
+    baselines: Float[Array, "4 2"]
+    sums: Float[Array, "5 items"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Psn:
         )
 
     def _n_steps(self, blocks: NetBlocks) -> int:
-        return -(-(blocks.cells.model.shape[0] - 1) // self.network.batch_size)
+        return -(-(blocks.cells.model.shape[0] - 1) // self.network.steps[0])
 
     def step(self, blocks: NetBlocks, state: PsnState) -> tuple[PsnState, StepInfo]:
         """One epoch; none once all are done (then nothing moves any more)."""
@@ -227,35 +228,7 @@ class Psn:
         self, blocks: NetBlocks, ability: Float[Array, "models dims"], items: ItemParameters
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Score of the validation cells, and their log-loss."""
-        cells = blocks.cells
-        at = jax.tree.map(lambda leaf: leaf[cells.item], items)
-        logit = jnp.sum(at.slope * ability[cells.model], axis=1) + at.intercept
-        likelihood = log_likelihood(logit, cells.response, at.asymptotes)
-        return self._scored(blocks, response_probability(logit, at.asymptotes), likelihood)
-
-    def _scored(
-        self, blocks: NetBlocks, probability: Float[Array, " cells"], likelihood: Array
-    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        cells = blocks.cells
-        weight = cells.weight * (1 - blocks.is_training)
-        by = self.network.stop_by
-        score, validation = (
-            stopping_score(how, probability, likelihood, cells.response, weight)
-            for how in (by, "log_loss")
-        )
-        return score, -validation
-
-    def _baselines(
-        self, blocks: NetBlocks, ability: Float[Array, "models dims"], items: ItemParameters
-    ) -> Float[Array, "2 2"]:
-        """Score and log-loss of what was there before the training, and of the mean response."""
-        cells = blocks.cells
-        weight = cells.weight * blocks.is_training
-        # Half an answer of each kind more: a mean of 0 or 1 would lose infinitely much.
-        mean = (jnp.sum(weight * cells.response) + 0.5) / (jnp.sum(weight) + 1)
-        likelihood = cells.response * jnp.log(mean) + (1 - cells.response) * jnp.log1p(-mean)
-        of_mean = self._scored(blocks, jnp.full_like(likelihood, mean), likelihood)
-        return jnp.array([self._validated(blocks, ability, items), of_mean])
+        return validated(self.network.stop_by, blocks, *predicted(blocks, ability, items))
 
     def compile_finish(self, blocks: NetBlocks, state: PsnState) -> None:
         """Compile the estimates and their errors: one program."""
@@ -266,6 +239,7 @@ class Psn:
         """What the best towers put out, with the errors of each side given the other."""
         towers = self.towers(blocks, state.spec, state.priors)
         ability, items = outputs(towers, state.best, blocks)
+        sums = sums_by_item(blocks, *predicted(blocks, ability, items))
         raw = (_with_one(ability), jnp.concatenate([items.slope, items.intercept[:, None]], axis=1))
         ability, items = _turned(ability, items)
         placed = jax.tree.map(lambda leaf: leaf[blocks.order], items)
@@ -287,7 +261,13 @@ class Psn:
             state.n_refit,
             (state.best.model_tower, state.best.item_tower),
             raw,
-            self._baselines(blocks, *outputs(towers, state.first, blocks)),
+            jnp.stack(
+                [
+                    jnp.stack(self._validated(blocks, *outputs(towers, state.first, blocks))),
+                    *by_means(self.network.stop_by, blocks),
+                ]
+            ),
+            sums,
         )
 
 

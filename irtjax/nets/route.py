@@ -23,12 +23,13 @@ from irtjax.fit.result import FittedParameters
 from irtjax.fit.settings import FitSettings
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
-from irtjax.nets.cells import NetBlocks, cell_table, is_training_cell
-from irtjax.nets.ending import Training, ended
+from irtjax.nets.cells import NetBlocks, cell_table, is_training_cell, n_validation
+from irtjax.nets.ending import MEANS, Training, ended
 from irtjax.nets.psn import Psn, PsnEstimates, PsnState
 from irtjax.nets.settings import Network
 from irtjax.nets.size import check_size
 from irtjax.nets.unseen import packed_tower
+from irtjax.nets.whole import whole
 from irtjax.parallel import BLOCKED, REPLICATED, place
 
 __all__ = ["DeepIrtRoute", "PsnRoute"]
@@ -47,7 +48,9 @@ class PsnRoute:
             raise InputError("networks need at least 2 responses: one to train on, one to stop by")
         self.data, self.spec, self.priors = data, spec, joint_priors(priors, spec)
         self.seed = settings.seed
-        self.estimator = Psn(self.network_of(settings), self.name)
+        network = self.network_of(settings)
+        n_training = data.n_responses - n_validation(data.n_responses, network.validation)
+        self.estimator = Psn(network.for_responses(n_training), self.name)
         given = (settings.model_features, settings.item_features)
         of_models, of_items = (0 if each is None else len(each.names) for each in given)
         n_ids = (data.n_models, data.n_items)
@@ -131,6 +134,15 @@ class PsnRoute:
             "network": dataclasses.asdict(self.estimator.network),
             "features": self.features,
             "warnings": self.warnings,
+            "log_likelihood": training.whole.log_likelihood,
+            "log_likelihood_is": "responses",
+            "mean_prediction": training.whole.predicted,
+            "stopping": {
+                "by": self.estimator.network.stop_by,
+                "epoch": training.n_best,
+                "scores": training.scores,
+                "score_of_means": dict(zip(MEANS, (one for one, _ in training.means), strict=True)),
+            },
             "loss_curves": {
                 "training": training.training,
                 "validation": training.validation,
@@ -142,7 +154,7 @@ class PsnRoute:
         """How it went, on the host."""
         n_epochs, n_refit = int(estimates.n_epochs), int(estimates.n_refit)
         curves = np.asarray(estimates.curves, np.float64)
-        first, mean = np.asarray(estimates.baselines, np.float64).tolist()
+        first, *means = np.asarray(estimates.baselines, np.float64).tolist()
         return Training(
             self.estimator.network,
             int(estimates.n_best),
@@ -151,7 +163,8 @@ class PsnRoute:
             curves[2, :n_refit].tolist(),
             curves[3, :n_epochs].tolist(),
             tuple(first),
-            tuple(mean),
+            tuple(map(tuple, means)),
+            whole(np.asarray(estimates.sums, np.float64)),
         )
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, Literal, get_args
 
+from irtjax.checks import check_number, check_whole
 from irtjax.errors import InputError
 
 __all__ = ["Network", "Start", "StopBy", "parse_network"]
@@ -17,6 +18,14 @@ Lookup = Literal["both", "items", "models", "none"]
 _MOST = {"layers": 64, "epochs": 1_000_000}
 _MOST |= dict.fromkeys(("embedding", "hidden", "batch_size", "patience"), 1_000_000_000)
 
+# Steps that an epoch is to have, by smaller batches where the responses are few. The noise of a
+# smaller batch asks for shorter steps, or networks overfit: .001 for batches of 32. By the root of
+# the size (.00075) one of four 4PLs of 12 x 200 had not left its start when its patience was over.
+_STEPS, _LEAST_BATCH, _LARGEST_BATCH = 32, 32, 512
+_RATE, _BY_SIZE = 0.003, 0.4
+# What None leaves to the number of responses.
+_CHOSEN = ("batch_size", "learning_rate")
+
 
 @dataclasses.dataclass(frozen=True)
 class Network:
@@ -26,10 +35,12 @@ class Network:
         embedding: width of the rows looked up by id.
         hidden: width of the layer after it.
         layers: hidden layers of each tower after the embedding.
-        learning_rate: of Adam; must be positive.
+        learning_rate: of Adam; must be positive. None is .003, for batches below 512 times their
+            share of it to the power of .4 (.001 for 32).
         schedule: `cosine` (down to 0 at the last epoch) or `constant`.
         weight_decay: added to the gradient, times the weights (Adam's L2, as in PSN-IRT).
-        batch_size: responses a step.
+        batch_size: responses a step; None is by the number of training responses: 512 from 16,384
+            on, below a power of two of 32 at least that makes an epoch 32 steps or more.
         epochs: most passes over the training responses.
         validation: share of the responses kept for early stopping.
         stop_by: what the validation responses are scored by.
@@ -54,10 +65,10 @@ class Network:
     embedding: int = 64
     hidden: int = 64
     layers: int = 1
-    learning_rate: float = 0.003
+    learning_rate: float | None = None
     schedule: Schedule = "cosine"
     weight_decay: float = 1e-4
-    batch_size: int = 512
+    batch_size: int | None = None
     epochs: int = 15
     validation: float = 0.1
     stop_by: StopBy = "log_loss"
@@ -68,22 +79,17 @@ class Network:
     lookup: Lookup = "both"
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "hidden", "layers", "batch_size", "epochs", "patience"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InputError(f"network {name} must be a whole number from 1, not {value!r}")
         for name, most in _MOST.items():
-            if getattr(self, name) > most:
-                raise InputError(
-                    f"network {name} must be {most:,} at most, not {getattr(self, name):,}"
-                )
+            value = getattr(self, name)
+            if value is not None or name not in _CHOSEN:
+                object.__setattr__(self, name, check_whole(f"network {name}", value, 1, most))
         for name in ("learning_rate", "weight_decay", "validation"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool):
-                raise InputError(f"network {name} must be a number, not {value!r}")
-        if not 0 < self.learning_rate < float("inf"):
+            if value is not None or name not in _CHOSEN:
+                object.__setattr__(self, name, check_number(f"network {name}", value))
+        if self.learning_rate is not None and self.learning_rate <= 0:
             raise InputError(f"network learning_rate must be above 0, not {self.learning_rate}")
-        if not 0 <= self.weight_decay < float("inf"):
+        if self.weight_decay < 0:
             raise InputError(f"network weight_decay must not be negative, not {self.weight_decay}")
         if not isinstance(self.refit, bool):
             raise InputError(f"network refit must be true or false, not {self.refit!r}")
@@ -101,6 +107,17 @@ class Network:
             if value not in known:
                 raise InputError(f"network {name} must be one of {', '.join(known)}, not {value!r}")
 
+    def for_responses(self, n_training: int) -> "Network":
+        """The network for so many training responses: None is what they ask for."""
+        size = self.batch_size or _batch_size(n_training)
+        rate = self.learning_rate or _RATE * min(1.0, (size / _LARGEST_BATCH) ** _BY_SIZE)
+        return dataclasses.replace(self, batch_size=size, learning_rate=rate)
+
+    @property
+    def steps(self) -> tuple[int, float]:
+        """Batch size and learning rate, of many responses where they are not chosen yet."""
+        return self.batch_size or _LARGEST_BATCH, self.learning_rate or _RATE
+
     def looks_up(self, side: str) -> bool:
         """Whether the tower of a side, `items` or `models`, has a row for each id."""
         return self.lookup in ("both", side)
@@ -109,7 +126,9 @@ class Network:
     def published(cls) -> "Network":
         """PSN-IRT's own training (to be used with `Priors.off()`)."""
         return cls(
+            learning_rate=0.003,
             schedule="constant",
+            batch_size=512,
             epochs=50,
             validation=0.2,
             stop_by="f1",
@@ -135,7 +154,16 @@ def parse_network(network: Network, text: str) -> Network:
     return dataclasses.replace(network, **{name: _value(name, fields[name], value)})
 
 
+def _batch_size(n_training: int) -> int:
+    """The power of two, 32 to 512, that makes an epoch some `_STEPS` steps."""
+    size = _LARGEST_BATCH
+    while size > _LEAST_BATCH and n_training < _STEPS * size:
+        size //= 2
+    return size
+
+
 def _value(name: str, kind: Any, text: str) -> Any:
+    kind = next((each for each in (int, float) if kind == each | None), kind)
     if kind is bool:
         if text not in ("true", "false"):
             raise InputError(f"network {name} must be true or false, not {text!r}")

@@ -33,7 +33,7 @@ def check_size(network: Network, model_shape: TowerShape, item_shape: TowerShape
     """
     count = n_parameters(model_shape) + n_parameters(item_shape)
     width = network.embedding + network.layers * network.hidden
-    of_batch = 4 * network.batch_size * width
+    of_batch = 4 * network.steps[0] * width
     needed = _BYTES * (_COPIES * count + of_batch)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if count <= _MOST and needed <= memory:

@@ -72,9 +72,9 @@ class Drawn:
 def _adam(towers: Towers, n_steps: int) -> optax.GradientTransformation:
     """Adam with the weight decay in the gradient, as PyTorch's has it."""
     network = towers.network
-    rate: Any = network.learning_rate
+    rate: Any = network.steps[1]
     if network.schedule == "cosine":
-        rate = optax.cosine_decay_schedule(network.learning_rate, network.epochs * n_steps)
+        rate = optax.cosine_decay_schedule(rate, network.epochs * n_steps)
     return optax.chain(
         optax.add_decayed_weights(network.weight_decay),
         optax.scale_by_adam(),
@@ -167,7 +167,7 @@ def epoch(
         jnp.where(is_refit, data.share[1], data.share[0]),
         (jnp.mean(ability, axis=0), jnp.maximum(jnp.std(ability, axis=0), _LEAST_SD)),
     )
-    batches, n_steps = minibatches(key, drawn.weight[:-1] > 0, towers.network.batch_size)
+    batches, n_steps = minibatches(key, drawn.weight[:-1] > 0, towers.network.steps[0])
     adam = _adam(towers, len(batches))
     one = _dense_step if towers.network.updates == "dense" else _touched_step
 

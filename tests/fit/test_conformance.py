@@ -90,7 +90,7 @@ def test_it_says_what_it_did(every):
     side = {"marginal-items": "items", "marginal-models": "models"}
     objective = {"marginal-items": "elbo", "marginal-models": "marginal", "joint-map": "joint"}
     assert report["integrated"] == fit.integrated == side.get(member.estimator, "none")
-    assert report["log_likelihood_is"] == objective.get(member.estimator, "validation")
+    assert report["log_likelihood_is"] == objective.get(member.estimator, "responses")
     assert report["n_steps"] == len(report["trace"]["objective"])
     assert report["n_responses"] == fit.data.n_responses
 

@@ -9,6 +9,7 @@ import irtjax
 from irtjax.data.simulate import simulate
 from irtjax.errors import InputError
 from irtjax.model.spec import ModelSpec
+from irtjax.nets.cells import is_training_cell
 from irtjax.nets.psn import _row_scales
 from irtjax.nets.settings import Network
 from tests.fit.conformance import NETWORK, everything
@@ -66,6 +67,34 @@ def test_the_reason_is_what_ended_the_training(fitted):
     assert reason.endswith(f"; trained again on all responses for {best}.")
 
 
+def test_the_report_has_the_log_likelihood_of_the_responses(drawn, fitted):
+    dense, p = drawn.data.to_dense(), everything(fitted)
+    is_seen = dense >= 0
+    expected = np.sum(np.log(np.where(dense == 1, p, 1 - p))[is_seen])
+    report = fitted.report
+    assert report["log_likelihood_is"] == "responses"
+    assert report["log_likelihood"] == pytest.approx(expected, rel=1e-5)
+    assert report["mean_prediction"] == pytest.approx(p[is_seen].mean(), abs=1e-5)
+
+
+def test_means_are_what_the_validation_is_held_against(drawn, fitted):
+    cells = drawn.data.cells()
+    is_training = is_training_cell(len(cells), NETWORK.validation, 0)
+    kept = {"by": "log_loss", "epoch": len(fitted.report["loss_curves"]["refit"])}
+    stopping = fitted.report["stopping"]
+    assert stopping.items() >= kept.items()
+    assert stopping["scores"] == [-loss for loss in fitted.report["loss_curves"]["validation"]]
+    index = {"the mean": np.zeros(len(cells), int), "each model's mean": cells.model_index,
+             "each item's mean": cells.item_index}  # fmt: skip
+    for name, each in index.items():
+        total = np.bincount(each[is_training], minlength=each.max() + 1)
+        right = np.bincount(each[is_training], cells.response[is_training], each.max() + 1)
+        p = ((right + 0.5) / (total + 1))[each][~is_training]
+        y = cells.response[~is_training]
+        expected = np.mean(y * np.log(p) + (1 - y) * np.log(1 - p))
+        assert stopping["score_of_means"][name] == pytest.approx(expected, rel=1e-5)
+
+
 def test_without_a_refit_the_best_towers_are_kept(drawn):
     network = dataclasses.replace(NETWORK, refit=False, epochs=3)
     fit = _fit(drawn.data, network=network)
@@ -74,7 +103,8 @@ def test_without_a_refit_the_best_towers_are_kept(drawn):
     # Cut short by its own cap.
     assert fit.status == "max_steps"
     assert fit.report["reason"].endswith(
-        "3 are the most: the last still gained; raise network epochs (its towers are kept)."
+        "the last that network epochs allows, and gained up to it (its towers are kept); raise "
+        "network epochs."
     )
 
 
@@ -103,9 +133,13 @@ def test_case_13_a_diverging_learning_rate_keeps_the_last_good_state(drawn):
     fit = _fit(drawn.data, network=network)
     assert fit.status == "diverged"
     assert fit.report["reason"] == (
-        "The training diverged in epoch 1: a value was not finite. The estimates are of the towers "
-        "before the training; lower network learning_rate (1e+30)."
+        "The training diverged in epoch 1: the models' tower, the models' rows, the items' tower "
+        "and the items' rows were not finite. The estimates are of the towers before the training; "
+        "lower network learning_rate (1e+30)."
     )
+    # Nothing is said of dims: they are of towers that have not learnt.
+    assert fit.report["warnings"] == [f"diverged: {fit.report['reason']}"]
+    assert fit.report["stopping"]["epoch"] == 0
     assert np.isfinite(everything(fit)).all()
     assert np.isfinite(fit.item_parameters().intercept).all()
 

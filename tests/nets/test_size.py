@@ -43,5 +43,5 @@ def test_too_large_a_network_is_refused(changes, lower):
 
 @pytest.mark.parametrize("name", ["layers", "epochs", "hidden", "batch_size", "patience"])
 def test_every_size_has_a_most(name):
-    with pytest.raises(InputError, match=f"network {name} must be .* at most, not 1,000,000,000,0"):
+    with pytest.raises(InputError, match=f"network {name} must be .* from 1 to 1?[60]"):
         Network(**{name: 10**12})
