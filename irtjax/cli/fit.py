@@ -384,7 +384,8 @@ def _save(result: "FitResult", folder: Path) -> None:
 
         report = result.report
         note = report["reason"] if report["status"] in ("diverged", "stalled") else None
-        write_loss_curves(curves, folder / "loss.png", note=note)
+        stopping = report["stopping"]
+        write_loss_curves(curves, folder / "loss.png", stopping=stopping, note=note)
 
 
 def _show(result: "FitResult", parts: Parts, run: RunFolder, output: Console) -> None:
