@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ _KEPT = 2
 # What it does not confirm is never handed to Orbax, whose background threads go on printing to
 # stderr after a failed read.
 _LIST = "files.json"
+# In the name of a folder that Orbax has not renamed to its step yet.
+_UNFINISHED = ".orbax-checkpoint-tmp"
 _LONGEST_REASON = 200
 _REMEDY = "save it again"
 
@@ -37,6 +40,7 @@ def save_arrays(folder: Path, step: int, tree: Any, metadata: dict[str, Any]) ->
     options = ocp.CheckpointManagerOptions(
         max_to_keep=_KEPT, create=True, enable_async_checkpointing=False
     )
+    _remove_unfinished(folder)
     with ocp.CheckpointManager(folder.absolute(), options=options) as manager:
         if step in manager.all_steps():
             manager.delete(step)
@@ -142,6 +146,13 @@ def _restore(folder: Path, step: int, remedy: str, **args: Any) -> Any:
         reason = " ".join(str(error).split()) or repr(error)
         reason = reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON] + "..."
         raise InputError(f"checkpoint {where} cannot be read: {reason}; {remedy}") from None
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what a killed process had begun to write: Orbax would warn on stderr of each."""
+    if folder.is_dir():
+        for left in folder.glob(f"*{_UNFINISHED}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _write_list(step: Path) -> None:

@@ -79,6 +79,15 @@ def test_an_unfinished_step_is_not_the_latest(tmp_path):
     assert latest_step(tmp_path) == 1
 
 
+def test_what_a_killed_process_left_is_removed_without_a_word(tmp_path, capfd):
+    (tmp_path / "3.orbax-checkpoint-tmp" / "arrays.orbax-checkpoint-tmp").mkdir(parents=True)
+    (tmp_path / "2.orbax-checkpoint-tmp").mkdir()
+    save_arrays(tmp_path, 3, _tree(), {})
+    assert [each.name for each in tmp_path.iterdir()] == ["3"]
+    assert complete_steps(tmp_path) == [3]
+    assert capfd.readouterr().err == ""
+
+
 def test_other_arrays_and_damage_are_refused_in_one_line(tmp_path):
     save_arrays(tmp_path, 1, _tree(), {})
     with pytest.raises(InputError, match="cannot be read"):

@@ -122,10 +122,19 @@ def _difference(saved: dict[str, Any], now: dict[str, Any], name: str) -> str:
     one, two = saved.get(name), now[name]
     if not (isinstance(one, dict) and isinstance(two, dict)):
         return f" is {shown(one)}, now {shown(two)}"
-    keys = [key for key in {**one, **two} if one.get(key) != two.get(key)]
-    return ": " + ", ".join(
-        f"{key} is {shown(one.get(key))}, now {shown(two.get(key))}" for key in keys
-    )
+    return ": " + ", ".join(_differences(one, two))
+
+
+def _differences(one: dict[str, Any], two: dict[str, Any]) -> list[str]:
+    """Each of the innermost parts that differ, by its path: `network epochs is 25, now 24`."""
+    found = []
+    for key in (key for key in {**one, **two} if one.get(key) != two.get(key)):
+        before, after = one.get(key), two.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            found += [f"{key} {each}" for each in _differences(before, after)]
+        else:
+            found.append(f"{key} is {shown(before)}, now {shown(after)}")
+    return found
 
 
 def fingerprint(

@@ -92,7 +92,11 @@ def _renamed(data: ResponseMatrix) -> list[str]:
 
 
 def plain_settings(settings: Any) -> dict[str, Any]:
-    """A dataclass as JSON gives it back: tuples are lists, parts that are objects their text."""
+    """A dataclass as JSON gives it back.
+
+    Tuples are lists; parts that are dataclasses are their text, where they have one of their own
+    (a prior's `normal(0, 2)`), or dictionaries.
+    """
     return {
         field.name: _plain(getattr(settings, field.name)) for field in dataclasses.fields(settings)
     }
@@ -101,7 +105,10 @@ def plain_settings(settings: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
-    return str(value) if dataclasses.is_dataclass(value) else value
+    if not dataclasses.is_dataclass(value):
+        return value
+    has_text = type(value).__str__ is not object.__str__
+    return str(value) if has_text else plain_settings(value)
 
 
 def clustered_note(

@@ -15,9 +15,12 @@ import pytest
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
-from irtjax.fit.checkpoints import Checkpoints, fingerprint
+from irtjax.fit.checkpoints import Checkpoints, _check_same, fingerprint
+from irtjax.fit.report import plain_settings
 from irtjax.model.priors import Priors
 from irtjax.model.spec import ModelSpec
+from irtjax.nets.psn import Psn
+from irtjax.nets.settings import Network
 from tests.fit.conformance import MEMBERS, NETWORK, fitted_member
 from tests.fit.fitting import KINDS, assert_same_bits, fitted, quiet_fit, simulated
 
@@ -148,6 +151,19 @@ def test_a_checkpoint_of_another_fit_is_refused_by_name(interrupted, change, nam
     with pytest.raises(InputError, match=f"is of another fit: its {name}") as caught:
         _fit(**settings, checkpoints=Checkpoints(interrupted, resume=True))
     assert "--force" in str(caught.value)
+
+
+def test_of_parts_within_parts_only_those_that_differ_are_named():
+    network = Network(epochs=25, batch_size=64)
+    now = dataclasses.replace(network, epochs=24, stop_by="auc")
+    saved, other = ({"settings": plain_settings(Psn(each))} for each in (network, now))
+    with pytest.raises(InputError) as caught:
+        _check_same(saved, other, Path("run"))
+    assert str(caught.value) == (
+        "checkpoint run is of another fit: its settings: network epochs is 25, now 24, network "
+        "stop_by is 'log_loss', now 'auc'; use the same data and settings, or --force to start anew"
+    )
+    _check_same(saved, saved, Path("run"))
 
 
 def test_a_damaged_step_is_named_with_the_one_before_it(tmp_path, capfd):
