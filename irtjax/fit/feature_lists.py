@@ -1,6 +1,7 @@
 """Columns of lists, as files of embeddings have them: a column for each number of the lists."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,15 +26,17 @@ def without_lists(table: pd.DataFrame, key: str, what: str) -> pd.DataFrame:
         InputError: lists of different lengths, without numbers, or not in every row.
     """
     parts: list[pd.DataFrame] = []
+    has_lists = False
     for place, name in enumerate(table.columns):
         column = table.iloc[:, place]
         if name == key or not _is_list(column):
             parts.append(column.to_frame())
             continue
+        has_lists = True
         values = _stacked(column, f"column {str(name)!r} of {what}")
         names = [f"{name}[{k + 1}]" for k in range(values.shape[1])]
         parts.append(pd.DataFrame(values, table.index, names))
-    return pd.concat(parts, axis=1) if any(len(part.columns) != 1 for part in parts) else table
+    return pd.concat(parts, axis=1) if has_lists else table
 
 
 def _is_list(column: pd.Series) -> bool:
@@ -62,9 +65,24 @@ def _stacked(column: pd.Series, what: str) -> Float[np.ndarray, "rows numbers"]:
             "as many as the others, at least 1"
         )
     try:
-        values = np.stack([np.asarray(value, np.float64) for value in lists])
+        values = np.stack([_numbers(value) for value in lists])
     except (TypeError, ValueError):
         raise InputError(f"{what} has lists that are not numbers; write [0.1, 0.2]") from None
     if values.ndim != 2:
         raise InputError(f"{what} has lists of lists; write one list of numbers a row")
     return values
+
+
+def _numbers(value: Any) -> np.ndarray:
+    """A list as float64; texts that look like numbers are none here.
+
+    Raises:
+        TypeError: text or complex numbers in it.
+    """
+    array = np.asarray(value)
+    is_object = array.dtype.kind == "O"
+    if array.dtype.kind not in "biufO" or (
+        is_object and any(isinstance(each, str | bytes) for each in array.ravel())
+    ):
+        raise TypeError
+    return array.astype(np.float64)

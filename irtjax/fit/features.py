@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from irtjax.checks import counted
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.fit.feature_lists import without_lists
 from irtjax.fit.feature_range import far_note
+from irtjax.fit.feature_values import array_values, check_finite, column_values
 from irtjax.io.files import check_readable, one_line_errors
 from irtjax.io.tables import read_table
 
@@ -20,9 +22,8 @@ __all__ = ["Features", "Side", "make_features", "new_features"]
 
 Side = Literal["item", "model"]
 _NAMED = 3
-# Larger numbers (a mark for what is missing, as a rule) leave float32 when networks multiply them;
-# columns of numbers below the least count as constant.
-_LARGEST, _LEAST = 1e30, 1e-200
+# Columns of numbers below this count as constant.
+_LEAST = 1e-200
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class Features:
         low: smallest value of each column, over the rows with responses.
         high: the largest.
         far: what is to be said of rows without responses that lie far outside.
+        unused: what is to be said of rows of items (models) that the data do not have.
     """
 
     names: tuple[str, ...]
@@ -46,6 +48,7 @@ class Features:
     low: Float[np.ndarray, " features"]
     high: Float[np.ndarray, " features"]
     far: str | None
+    unused: str | None = None
 
     def described(self) -> dict[str, Any]:
         """Names and how they are standardised, for the report of a fit."""
@@ -71,22 +74,23 @@ def make_features(data: ResponseMatrix, side: Side, given: Any) -> Features:
     metadata = data.item_metadata if side == "item" else data.model_metadata
     if isinstance(given, str) and given in metadata:
         given = [given]
+    unused = None
     if isinstance(given, pd.DataFrame):
-        names, values = _of_frame(given, ids, side, f"the {side} features")
+        names, values, unused = _of_frame(given, ids, side, f"the {side} features")
     elif isinstance(given, str | Path):
-        names, values = _of_file(Path(given), ids, side, metadata)
+        names, values, unused = _of_file(Path(given), ids, side, metadata)
     elif isinstance(given, Sequence):
-        names, values = _of_columns(metadata, given, side)
+        names, values = _of_columns(metadata, given, ids, side)
     else:
         names, values = _of_array(given, len(ids), side, f"the {side} features")
-    _check_finite(values, names, ids, side)
+    check_finite(values, names, ids, side)
     is_seen = data.totals("items" if side == "item" else "models")[0] > 0
     seen = values[is_seen] if is_seen.any() else values
     mean, scale = _standard(seen)
     low, high = seen.min(axis=0), seen.max(axis=0)
     range_of = {"names": names, "low": low, "high": high, "scale": scale}
     far = far_note(values[~is_seen], range_of, side)
-    return Features(names, (values - mean) * scale, mean, scale, low, high, far)
+    return Features(names, (values - mean) * scale, mean, scale, low, high, far, unused)
 
 
 def new_features(
@@ -119,22 +123,27 @@ def new_features(
     if missing:
         raise InputError(f"{what} need a column {missing[0]!r}, as the fit had")
     ids = _unique_ids(table, side, what).to_numpy(object)
-    values = np.stack([_numbers(table[name]) for name in names], axis=1)
-    _check_finite(values, tuple(names), ids, side)
+    values = np.stack([column_values(table[name], ids, side) for name in names], axis=1)
+    check_finite(values, tuple(names), ids, side)
     return ids, values
 
 
-def _of_columns(metadata: pd.DataFrame, given: Sequence[Any], side: Side) -> tuple[Any, Any]:
+def _of_columns(
+    metadata: pd.DataFrame, given: Sequence[Any], ids: np.ndarray, side: Side
+) -> tuple[Any, Any]:
     for name in given:
         if name not in metadata:
             have = ", ".join(map(str, metadata.columns)) or "none"
             raise InputError(f"{side} feature {name!r} is no {side} column (columns: {have})")
     if not given:
         raise InputError(f"name at least one column of {side} features")
-    return tuple(map(str, given)), np.stack([_numbers(metadata[name]) for name in given], axis=1)
+    values = [column_values(metadata[name], ids, side) for name in given]
+    return tuple(map(str, given)), np.stack(values, axis=1)
 
 
-def _of_file(path: Path, ids: np.ndarray, side: Side, metadata: pd.DataFrame) -> tuple[Any, Any]:
+def _of_file(
+    path: Path, ids: np.ndarray, side: Side, metadata: pd.DataFrame
+) -> tuple[Any, Any, str | None]:
     if not path.is_file():
         have = ", ".join(map(str, metadata.columns)) or "none"
         article = "an" if side == "item" else "a"
@@ -149,7 +158,7 @@ def _of_file(path: Path, ids: np.ndarray, side: Side, metadata: pd.DataFrame) ->
             array = np.load(path, allow_pickle=False)
         except (ValueError, OSError, EOFError):
             raise InputError(f"{path} is no readable .npy file of numbers") from None
-        return _of_array(array, len(ids), side, what)
+        return *_of_array(array, len(ids), side, what), None
     return _of_frame(_read_frame(path, side, what), ids, side, what)
 
 
@@ -170,7 +179,9 @@ def _read_frame(path: Path, side: Side, what: str) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _of_frame(table: pd.DataFrame, ids: np.ndarray, side: Side, what: str) -> tuple[Any, Any]:
+def _of_frame(
+    table: pd.DataFrame, ids: np.ndarray, side: Side, what: str
+) -> tuple[Any, Any, str | None]:
     key = f"{side}_id"
     if key not in table:
         raise InputError(f"{what} need a column {key!r} beside the features")
@@ -183,9 +194,14 @@ def _of_frame(table: pd.DataFrame, ids: np.ndarray, side: Side, what: str) -> tu
     if (rows < 0).any():
         missing = ids[rows < 0]
         named = ", ".join(repr(str(each)) for each in missing[:_NAMED])
-        raise InputError(f"{what} have no row for {len(missing):,} {side}s (first: {named})")
-    values = np.stack([_numbers(table[name]) for name in table.columns if name != key], axis=1)
-    return names, values[rows]
+        raise InputError(
+            f"{what} have no row for {counted(len(missing), side)} of the responses (first: "
+            f"{named}); add what is missing, or leave these responses out"
+        )
+    table = table.iloc[rows]
+    columns = [table.iloc[:, k] for k, name in enumerate(table.columns) if name != key]
+    values = np.stack([column_values(column, ids, side) for column in columns], axis=1)
+    return names, values, _unused_note(index, ids, side, what)
 
 
 def _unique_ids(table: pd.DataFrame, side: Side, what: str) -> pd.Index:
@@ -196,38 +212,19 @@ def _unique_ids(table: pd.DataFrame, side: Side, what: str) -> pd.Index:
 
 
 def _of_array(given: Any, n_rows: int, side: Side, what: str) -> tuple[Any, Any]:
-    try:
-        values = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} are not numbers") from None
-    if values.ndim == 1:
-        values = values[:, None]
-    if values.ndim != 2 or len(values) != n_rows or values.shape[1] == 0:
-        raise InputError(f"{what} have shape {values.shape}, for {n_rows:,} {side}s x features")
+    values = array_values(given, n_rows, side, what)
     return tuple(f"feature{k + 1}" for k in range(values.shape[1])), values
 
 
-def _numbers(column: pd.Series) -> np.ndarray:
-    """float64, NaN where a value is no number."""
-    return pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
-
-
-def _check_finite(values: np.ndarray, names: tuple[str, ...], ids: np.ndarray, side: Side) -> None:
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        row, column = bad[0]
-        raise InputError(
-            f"{side} feature {names[column]!r} of {str(ids[row])!r} is no finite number; "
-            f"{len(bad):,} such value{'s' if len(bad) > 1 else ''}: fill them in, or leave the "
-            "column out"
-        )
-    large = np.argwhere(np.abs(values) > _LARGEST)
-    if len(large):
-        row, column = large[0]
-        raise InputError(
-            f"{side} feature {names[column]!r} of {str(ids[row])!r} is {values[row, column]:.6g}; "
-            f"{_LARGEST:.0e} is the most: write it in other units, or leave the column out"
-        )
+def _unused_note(index: pd.Index, ids: np.ndarray, side: Side, what: str) -> str | None:
+    """A sentence about rows of what has no response and is not known otherwise."""
+    unused = index[~index.isin(ids)]
+    if not len(unused):
+        return None
+    return (
+        f"{what} have rows of {counted(len(unused), side)} that the responses do not have (first: "
+        f"{str(unused[0])!r}): they are not used"
+    )
 
 
 def _standard(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -170,7 +170,7 @@ class PsnRoute:
 
 def _notes(features: Features, side: Side) -> list[str]:
     """Sentences about features that say little."""
-    notes = [constant_note(features.names, features.scale, side), features.far]
+    notes = [constant_note(features.names, features.scale, side), features.far, features.unused]
     return [note for note in notes if note]
 
 

@@ -57,6 +57,11 @@ BAD = {
     "empty lists": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[], [], []]}),
     "lists of text": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [["a"], ["b"], ["c"]]}),
     "lists as NumPy prints them": pd.DataFrame({"item_id": ["x", "y", "z"], "f": ["[1 2]"] * 3}),
+    "lists of numbers as text": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [["1"]] * 3}),
+    "complex": np.array([1 + 1j, 2, 3]),
+    "a complex column": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [1 + 1j, 2, 3]}),
+    "dates": pd.DataFrame({"item_id": ["x", "y", "z"], "f": pd.to_datetime(["2020-01-01"] * 3)}),
+    "texts": np.array(["a", "b", "c"]),
     "lists of lists": pd.DataFrame({"item_id": ["x", "y", "z"], "f": [[[1]], [[2]], [[3]]]}),
 }
 
@@ -74,6 +79,43 @@ def test_what_is_refused_is_named(data):
         make_features(data, "item", BAD["lists of several lengths"])
     with pytest.raises(InputError, match="neither an item column"):
         make_features(data, "item", "size")
+    with pytest.raises(InputError, match=r"^item feature 'kind' is text \('a' of 'x'\); write it"):
+        make_features(data, "item", "kind")
+    some = pd.DataFrame({"item_id": ["z", "x", "y"], "f": ["?", "1.5", ""]})
+    with pytest.raises(InputError, match=r"'f' is text in 1 row \('\?' of 'z'\); write numbers"):
+        make_features(data, "item", some)
+    some.loc[0, "f"] = "2"
+    with pytest.raises(InputError, match="'f' of 'y' is no finite number; 1 such value: fill"):
+        make_features(data, "item", some)
+    with pytest.raises(InputError, match=r"no row for 1 item of the responses \(first: 'y'\); add"):
+        make_features(data, "item", some.drop(2))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "values", [[True, False, True], ["True", "false", " TRUE"], [[1], [0], [1]]]
+)
+def test_true_and_false_are_numbers(data, values, suffix, tmp_path):
+    frame = pd.DataFrame({"item_id": ["x", "y", "z"], "f": values})
+    path = tmp_path / f"f.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    for given in (frame, path):
+        found = make_features(data, "item", given)
+        assert found.mean == pytest.approx(2 / 3)
+        assert found.low.tolist() + found.high.tolist() == [0, 1]
+
+
+def test_rows_of_items_without_responses_are_counted(data):
+    frame = pd.DataFrame({"item_id": ["v", "x", "y", "z", "w"], "f": ["text", 1, 2, 6, 3]})
+    found = make_features(data, "item", frame)
+    np.testing.assert_allclose(found.values[:, 0], EXPECTED)
+    assert found.unused == (
+        "the item features have rows of 2 items that the responses do not have (first: 'v'): they "
+        "are not used"
+    )
+    fit = quiet_fit(data, estimator="psn", item_features=frame, network=Network(epochs=1))
+    assert found.unused in fit.report["warnings"]
+    assert make_features(data, "item", frame[1:4]).unused is None
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e25])
