@@ -123,7 +123,8 @@ def fit(
             metavar="NAME=PRIOR",
             show_default=False,
             help="Change a prior: slope=lognormal(0,.5), intercept=normal(0,10), "
-            "guessing=beta(5,17), infeasibility=beta(2,18), or NAME=off. Repeatable.",
+            "guessing=beta(5,17), infeasibility=beta(2,18), or NAME=off; slope and intercept in "
+            "marginal-models, joint-map, psn and deep-irt. Repeatable.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -131,7 +132,8 @@ def fit(
         bool,
         typer.Option(
             "--no-priors",
-            help="All of these off: maximum likelihood (marginal-models, joint-map).",
+            help="All of these off: maximum likelihood (marginal-models, joint-map, psn, "
+            "deep-irt).",
             rich_help_panel=_MODEL,
         ),
     ] = False,
@@ -141,7 +143,7 @@ def fit(
             metavar="NAME=VALUE",
             show_default=False,
             help="Change a setting of psn or deep-irt: hidden=64, batch_size=512, "
-            "learning_rate=0.003, epochs=50, patience=4, stop_by=log_loss, ... Repeatable.",
+            "learning_rate=0.003, epochs=15, patience=4, stop_by=log_loss, ... Repeatable.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -236,7 +238,8 @@ def fit(
         "max_steps": max_steps,
         "network": _network(network or []),
     }
-    spec = _checked_spec(family, dims, arguments)
+    # Of anchors it matters here only whether there are any.
+    spec = _checked_spec(family, dims, arguments | {"anchors": anchors})
     if loadings is None and (general or correlated):
         raise InputError("--general and --correlated belong to --loadings; add it")
     _check_rotation(rotation, spec, loadings)

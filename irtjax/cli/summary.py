@@ -45,12 +45,14 @@ def fit_name(fit: "FitResult") -> str:
 
 def show_fit(fit: "FitResult", output: Console) -> None:
     """What was fitted, by which estimator and why, how it ended, and the seconds."""
+    from irtjax.fit.report import steps_taken
+
     report = fit.report
     lines(
         output,
         "Fit",
         f"{fit_name(fit)}; {report['estimator']} ({report['estimator_reason']})",
-        f"{report['status']} after {report['n_steps']:,} steps: {report['reason']}",
+        f"{report['status']} after {steps_taken(report)}: {report['reason']}",
         f"{report['fit_seconds']:.1f} s, and {report['compile_seconds']:.1f} s of compiling",
     )
     if "starts" in report:

@@ -4,11 +4,13 @@ import dataclasses
 import functools
 import importlib.metadata
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from irtjax.checks import counted
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.driver import Progress, Status
 from irtjax.fit.result import FittedParameters, ability_correlations
@@ -17,7 +19,14 @@ from irtjax.fit.tables import dims_without_spread, metadata_name
 from irtjax.fit.uncertainty import FEWEST_CLUSTERS
 from irtjax.fit.validation import data_warnings
 
-__all__ = ["clustered_note", "describe_dims", "described_groups", "fit_report", "plain_settings"]
+__all__ = [
+    "clustered_note",
+    "describe_dims",
+    "described_groups",
+    "fit_report",
+    "plain_settings",
+    "steps_taken",
+]
 
 # A dim in which one model holds this share of the abilities' variance describes that model alone
 # (a Heywood case); with 12 equal models a share is 1/12. Among few models one always stands out.
@@ -76,6 +85,15 @@ def fit_report(
         "warnings": notes,
         "trace": dataclasses.asdict(progress.trace),
     }
+
+
+def steps_taken(report: Mapping[str, Any]) -> str:
+    """How long a fit has run: `12 steps`, of a network `6 epochs, 2 more of the refit`."""
+    curves = report.get("loss_curves")
+    if curves is None:
+        return counted(report.get("n_steps", 0), "step")
+    more = f", {len(curves['refit']):,} more of the refit" if curves["refit"] else ""
+    return counted(len(curves["validation"]), "epoch") + more
 
 
 def _renamed(data: ResponseMatrix) -> list[str]:

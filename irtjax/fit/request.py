@@ -151,6 +151,8 @@ def make_request(
     priors = checked_priors(priors)
     settings = checked_settings(settings | {"general": general, "correlated": correlated})
     del settings["general"], settings["correlated"]
+    # Before anything is read: of anchors it matters only whether there are any.
+    FitSettings(**settings, anchors=anchors)
     mask = None
     if loadings is not None:
         mask = make_loadings(data, loadings, has_general=general)

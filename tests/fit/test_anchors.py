@@ -143,6 +143,12 @@ def refusals():
         "answers": (unanswered, None, {}, "no anchor was answered: the run knows 159 items"),
         "joint": (data, None, {"estimator": "joint-map"}, "anchors do not go with estimator joint"),
         "psn": (data, None, {"estimator": "psn"}, "anchors do not go with estimator psn"),
+        "unread": (
+            data,
+            None,
+            {"estimator": "psn", "anchors": "absent"},
+            "anchors do not go with estimator psn",
+        ),
         "grid": (data, None, {"item_distribution": "empirical"}, "an empirical item distribution"),
         "loadings": (data, None, {"loadings": np.ones((160, 1), bool)}, "go with loadings"),
         "diverged": (data, None, {"anchors": diverged}, "the run of the anchors diverged"),
@@ -161,6 +167,7 @@ REFUSED = (
     "loadings",
     "nothing",
     "psn",
+    "unread",
 )
 
 

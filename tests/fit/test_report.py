@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax.fit.driver import Progress, Status
-from irtjax.fit.report import _dim_warnings, fit_report
+from irtjax.fit.report import _dim_warnings, fit_report, steps_taken
 from tests.fit.fitting import fitted
 
 
@@ -58,3 +58,25 @@ def test_dims_of_single_models_are_one_sentence():
         "dims 1 and 2 are each carried by one model"
     )
     assert both["dimensions"][1]["flags"] == "no_signal;one_model"
+
+
+def test_a_diverged_fit_says_nothing_of_its_dims():
+    fit = fitted("2pl-2d")
+    mean = np.array(fit.parameters.mean)
+    mean[..., 1] = 0
+    parameters = dataclasses.replace(fit.parameters, mean=mean)
+    ended = Progress(status=Status.diverged, reason="why")
+    assert fit_report(fit.data, parameters, ended, {}, {})["warnings"] == ["diverged: why"]
+
+
+@pytest.mark.parametrize(
+    "report, said",
+    [
+        ({"n_steps": 1200}, "1,200 steps"),
+        ({"n_steps": 9, "loss_curves": {"validation": [1] * 6, "refit": [1] * 2}},
+         "6 epochs, 2 more of the refit"),
+        ({"n_steps": 1, "loss_curves": {"validation": [1], "refit": []}}, "1 epoch"),
+    ],
+)  # fmt: skip
+def test_a_network_has_taken_epochs(report, said):
+    assert steps_taken(report) == said

@@ -144,6 +144,21 @@ def test_case_13_a_diverging_learning_rate_keeps_the_last_good_state(drawn):
     assert np.isfinite(fit.item_parameters().intercept).all()
 
 
+def test_too_few_steps_are_no_convergence(drawn):
+    network = dataclasses.replace(NETWORK, batch_size=4096, learning_rate=1e-4, epochs=3)
+    fit = _fit(drawn.data, network=network)
+    assert fit.status == "stalled"
+    assert "Try a smaller network batch_size (4096), another" in fit.report["reason"]
+    assert "marginal-items" in fit.report["reason"]
+
+
+def test_the_batch_size_is_reported_as_it_was(drawn):
+    fit = _fit(drawn.data, network=dataclasses.replace(NETWORK, batch_size=None), max_steps=1)
+    # 3,240 responses, a tenth of them kept: 64 make 45 steps.
+    assert fit.report["network"]["batch_size"] == 64
+    assert fit.report["settings"]["network"] == fit.report["network"]
+
+
 def test_a_learning_rate_too_large_to_learn_is_no_convergence(drawn):
     fit = _fit(drawn.data, network=dataclasses.replace(NETWORK, learning_rate=1.0))
     assert fit.status == "diverged"

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from irtjax.fit.report import steps_taken
 from irtjax.fit.result import FitResult
 from irtjax.report.blocks import Block, Guide, TableView, Words
 from irtjax.report.part import Part, Request, Tables
@@ -30,7 +31,7 @@ def fit_facts(fit: FitResult) -> pd.DataFrame:
         "dims": str(fit.spec.dims),
         "benchmark effects": fit.group or "none",
         "estimator": f"{report.get('estimator', '')}: {report.get('estimator_reason', '')}",
-        "status": f"{fit.status} after {report.get('n_steps', 0):,} steps",
+        "status": f"{fit.status} after {steps_taken(report)}",
         "held-out responses": f"{report['heldout']['n']:,}" if "heldout" in report else "none",
         "irtjax": str(report.get("versions", {}).get("irtjax", "")),
     }
