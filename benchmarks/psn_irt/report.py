@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import pyplot, save_figure
+from benchmarks.psn_irt.rows import ROWS
 from benchmarks.psn_irt.stability import PAPER, PARAMETERS
 
 __all__ = ["draw", "markdown"]
@@ -16,6 +17,20 @@ _METRICS = {
     "log_loss": "log-loss",
     "brier": "Brier",
 }
+# What a row is to be read against; on all test cells.
+_REFERENCES = (
+    # Of the authors (psn_irt_test_pred.npz), scored by `tests/model/test_metrics.py`.
+    ("PSN-IRT, published predictions", (0.799791, 0.853796, 0.848491, 0.453735, None)),
+    # `irtjax.evaluate_heldout`'s baseline; `tests/evaluate/test_baselines.py`.
+    ("1PL MAP (the aim)", (0.8041, 0.8561, 0.8601, 0.4393, 0.1396)),
+)
+_PAPERS = "PSN-IRT, 4PL, in the paper"
+_LABELS = {row.name: row.label for row in ROWS}
+_DIFFICULTY_NOTE = (
+    "Pearson's correlation of the default's difficulties is that of a few items with weak slopes: "
+    "their difficulty, -intercept / slope, is of any size; Spearman's, beside it, is not moved by "
+    "them."
+)
 _OWN, _PAPER = "tab:blue", "tab:gray"
 
 
@@ -25,14 +40,24 @@ def markdown(results: Mapping[str, Any]) -> str:
     failed = [row for row in results.get("rows", []) if "error" in row]
     parts = [f"PSN-IRT's own split, {results['date']}."]
     if rows:
+        ranking = ["tau with accuracy", "tau of halves, seed 0"]
         parts += [
             "All test cells; paper -> ours, mean (sd) over seeds:",
-            _table(["row", *_METRICS.values(), "seeds"], [_on(row, "all") for row in rows]),
+            _table(
+                ["row", *_METRICS.values(), "seeds"],
+                _references() + [_on(row, "all") for row in rows],
+            ),
             "Test cells outside the MMLU block that two models share:",
             _table(["row", *_METRICS.values(), "cells"], [_on(row, "outside") for row in rows]),
             "Ranking of the models, and CPU seconds of a fit:",
             _table(
-                ["row", "tau with accuracy", "tau of halves", "CPU s", "first fit, compiling too"],
+                [
+                    "row",
+                    "tau with accuracy",
+                    "tau of halves, seed 0",
+                    "CPU s",
+                    "first fit, compiling too",
+                ],
                 [_ranking(row) for row in rows],
             ),
         ]
@@ -41,8 +66,16 @@ def markdown(results: Mapping[str, Any]) -> str:
         parts += [
             "Refits on a share of the items, Pearson's (Spearman's) correlation with the full fit:",
             _stability(results["stability"]),
+            _DIFFICULTY_NOTE,
         ]
     return "\n\n".join(parts + _costs(results)) + "\n"
+
+
+def _references() -> list[list[str]]:
+    return [
+        [name, *("" if value is None else _short(value) for value in values), ""]
+        for name, values in _REFERENCES
+    ]
 
 
 def _on(row: Mapping[str, Any], cells: str) -> list[str]:
@@ -76,7 +109,11 @@ def _short(value: float | None) -> str:
 
 def _stability(found: Sequence[Mapping[str, Any]]) -> str:
     lines = [
-        ["paper", f"{share:.0%}", *(_short(r[name]) if name in r else "" for name in PARAMETERS)]
+        [
+            "PSN-IRT, 4PL, in the paper",
+            f"{share:.0%}",
+            *(_short(r[name]) if name in r else "" for name in PARAMETERS),
+        ]
         for share, r in PAPER.items()
     ]
     for one in found:
@@ -86,7 +123,7 @@ def _stability(found: Sequence[Mapping[str, Any]]) -> str:
             else ""
             for name in PARAMETERS
         ]
-        lines.append([one["name"], f"{one['share']:.0%}", *cells])
+        lines.append([_LABELS.get(one["name"], one["name"]), f"{one['share']:.0%}", *cells])
     return _table(["fit", "items", *PARAMETERS], lines)
 
 

@@ -166,11 +166,47 @@ def test_tables_and_figure_say_the_papers_value_beside_ours(tmp_path: Path):
     assert "| mcmc, 2,000 items | .7000 -> .2500 (.0010) | .2500 (.0010) |" in text
     assert "1.0000 -> 1.0000" in text
     assert "| psn | 30% | .9000 (.8000) |  |" in text
+    assert "| 1PL MAP (the aim) | .8041 | .8561 | .8601 | .4393 | .1396 |  |" in text
+    assert "| PSN-IRT, published predictions | .7998 | .8538 | .8485 | .4537 |  |  |" in text
+    assert "Spearman's, beside it" in text
     assert "- mle: no memory" in text
     assert "dense 3.2, PyTorch 14.5" in text
     assert draw(results, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
     assert not draw({"date": ""}, tmp_path / "none.png")
+
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+# What the README's table calls the rows.
+QUOTED = {
+    "irtjax, 1 dim, without `--group`": "default",
+    "`psn`, 4PL, mean of 5 seeds (sd)": "psn-4pl",
+    "PSN-IRT's recipe": "psn-published",
+    "joint maximum likelihood, 4PL": "mle",
+    "mean-field variational inference, 4PL": "vi",
+    "amortised (VIBO), 4PL": "vibo",
+    "NUTS, 4PL, on 2,000 of the items": "mcmc",
+}
+
+
+def test_the_committed_table_is_of_the_committed_results():
+    results = json.loads((RESULTS / "psn_irt.json").read_text())
+    assert (RESULTS / "psn_irt.md").read_text() == markdown(results)
+
+
+@pytest.mark.parametrize("start", list(QUOTED))
+def test_the_readme_quotes_the_results(start: str):
+    results = json.loads((RESULTS / "psn_irt.json").read_text())
+    row = next(row for row in results["rows"] if row["name"] == QUOTED[start])
+    lines = (ROOT / "README.md").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"| {start}"))
+    *quoted, outside = (cell.strip() for cell in line.strip("|").split("|")[1:])
+    means = [f"{row['all'][name]['mean']:.4f}" for name in ("accuracy", "f1", "auc", "log_loss")]
+    expected = [text if text >= "1" else text[1:] for text in means]
+    assert [cell.split()[0] for cell in quoted] == expected
+    means = [f"{row['outside'][name]['mean']:.4f}" for name in ("accuracy", "log_loss")]
+    assert outside == ", ".join(text if text >= "1" else text[1:] for text in means)
 
 
 def test_rows_have_names_of_their_own_and_the_paper_has_six():
