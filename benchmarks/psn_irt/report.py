@@ -40,7 +40,6 @@ def markdown(results: Mapping[str, Any]) -> str:
     failed = [row for row in results.get("rows", []) if "error" in row]
     parts = [f"PSN-IRT's own split, {results['date']}."]
     if rows:
-        ranking = ["tau with accuracy", "tau of halves, seed 0"]
         parts += [
             "All test cells; paper -> ours, mean (sd) over seeds:",
             _table(
@@ -110,7 +109,7 @@ def _short(value: float | None) -> str:
 def _stability(found: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         [
-            "PSN-IRT, 4PL, in the paper",
+            _PAPERS,
             f"{share:.0%}",
             *(_short(r[name]) if name in r else "" for name in PARAMETERS),
         ]
