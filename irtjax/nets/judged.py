@@ -10,7 +10,7 @@ from irtjax.nets.cells import NetBlocks
 from irtjax.nets.scores import stopping_score
 from irtjax.nets.settings import StopBy
 
-__all__ = ["by_means", "predicted", "sums_by_item", "validated"]
+__all__ = ["by_means", "predicted", "sums_by_item", "totals_by_model", "validated"]
 
 
 def predicted(
@@ -60,9 +60,21 @@ def _means(data: NetBlocks, index: Int[Array, " cells"], size: int) -> Float[Arr
     Half an answer of each kind more: a mean of 0 or 1 would lose infinitely much.
     """
     weight = data.cells.weight * data.is_training
-    total = jnp.zeros(size, weight.dtype).at[index].add(weight)
-    right = jnp.zeros(size, weight.dtype).at[index].add(weight * data.cells.response)
+    total, right = _totals(index, size, weight, data.cells.response)
     return (right + 0.5) / (total + 1)
+
+
+def totals_by_model(data: NetBlocks) -> Float[Array, "2 models"]:
+    """Weight of each model's cells, and of the right ones."""
+    cells = data.cells
+    return _totals(cells.model, data.blocks.n_models, cells.weight, cells.response)
+
+
+def _totals(
+    index: Int[Array, " cells"], size: int, weight: Float[Array, " cells"], response: Array
+) -> Float[Array, "2 size"]:
+    empty = jnp.zeros((2, size), weight.dtype)
+    return empty.at[:, index].add(jnp.stack([weight, weight * response]))
 
 
 def sums_by_item(

@@ -16,7 +16,7 @@ from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.model.spec import ModelSpec
 from irtjax.nets.cells import NetBlocks
-from irtjax.nets.judged import by_means, predicted, sums_by_item, validated
+from irtjax.nets.judged import by_means, predicted, sums_by_item, totals_by_model, validated
 from irtjax.nets.settings import Network, Start
 from irtjax.nets.towers import TowerShape, item_width, tower
 from irtjax.nets.training import Moments, Towers, Weights, epoch, first_moments, outputs
@@ -75,7 +75,7 @@ class PsnEstimates:
     abilities with a 1 and items' slopes with intercepts, before `joint` puts them into its frame.
     `baselines` are the score and the log-loss of the validation cells before the training, and by
     the mean of the training cells, each model's and each item's. `sums` are of all cells, by what
-    the towers put out (see `sums_by_item`).
+    the towers put out (see `sums_by_item` and `totals_by_model`).
     """
 
     joint: JointEstimates
@@ -86,7 +86,7 @@ class PsnEstimates:
     towers: tuple[Any, Any]
     raw: tuple[Float[Array, "models coordinates"], Float[Array, "items coordinates"]]
     baselines: Float[Array, "4 2"]
-    sums: Float[Array, "5 items"]
+    sums: tuple[Float[Array, "5 items"], Float[Array, "2 models"]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Psn:
                     *by_means(self.network.stop_by, blocks),
                 ]
             ),
-            sums,
+            (sums, totals_by_model(blocks)),
         )
 
 

@@ -164,7 +164,8 @@ class PsnRoute:
             curves[3, :n_epochs].tolist(),
             tuple(first),
             tuple(map(tuple, means)),
-            whole(np.asarray(estimates.sums, np.float64)),
+            n_validation(self.data.n_responses, self.estimator.network.validation),
+            whole(*(np.asarray(each, np.float64) for each in estimates.sums)),
         )
 
 

@@ -12,6 +12,9 @@ __all__ = ["Whole", "whole"]
 # training that stops while they are long leave it: 200 x 50 had .044 at a held-out log-loss of .561
 # (.566 of the 1PL), 40 x 900 with 1,800 responses .135 (11 errors) after 8 steps in all.
 _ERRORS, _NOISE = 4, 0.06
+# Means of so many answers an id hardly fit chance: fitting it gains half a nat an id, .025 nats an
+# answer of 20.
+_FEWEST_ANSWERS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +24,8 @@ class Whole:
     Attributes:
         log_likelihood: sum over all responses, by the towers.
         log_loss: mean by the towers.
-        mean_log_loss: mean by the mean response.
+        by_means: mean by the mean response, and by each model's or each item's where they have
+            enough answers for it to say something.
         response: mean response.
         predicted: mean prediction.
         error: standard error of the mean response by the predictions.
@@ -29,7 +33,7 @@ class Whole:
 
     log_likelihood: float
     log_loss: float
-    mean_log_loss: float
+    by_means: dict[str, float]
     response: float
     predicted: float
     error: float
@@ -40,17 +44,32 @@ class Whole:
         return abs(self.predicted - self.response) > max(_ERRORS * self.error, _NOISE)
 
 
-def whole(sums: Float[np.ndarray, "5 items"]) -> Whole:
-    """What `sums_by_item` (in float64) says of all responses."""
+def whole(sums: Float[np.ndarray, "5 items"], models: Float[np.ndarray, "2 models"]) -> Whole:
+    """What the final towers say of all responses.
+
+    Args:
+        sums: of each item's cells, of `sums_by_item` (in float64).
+        models: weight of each model's cells and of the right ones.
+    """
     weight, right, probability, variance, log_likelihood = sums.sum(axis=1).tolist()
-    # Half an answer of each kind more, as in the means of `judged`.
-    mean = (right + 0.5) / (weight + 1)
-    by_mean = -(right * math.log(mean) + (weight - right) * math.log1p(-mean))
+    by_means = {"the mean": _loss(np.array([[weight], [right]]))}
+    for name, each in (("each model's mean", models), ("each item's mean", sums[:2])):
+        seen = each[:, each[0] > 0]
+        if weight >= _FEWEST_ANSWERS * seen.shape[1]:
+            by_means[name] = _loss(seen)
     return Whole(
         log_likelihood,
         -log_likelihood / weight,
-        by_mean / weight,
+        by_means,
         right / weight,
         probability / weight,
         math.sqrt(variance) / weight,
     )
+
+
+def _loss(totals: Float[np.ndarray, "2 ids"]) -> float:
+    """Log-loss of all answers by means, with half an answer of each kind more, as in `judged`."""
+    weight, right = totals
+    mean = (right + 0.5) / (weight + 1)
+    likelihood = right * np.log(mean) + (weight - right) * np.log1p(-mean)
+    return float(-np.sum(likelihood) / np.sum(weight))

@@ -12,7 +12,7 @@ from irtjax.nets.whole import Whole, whole
 
 LOSSES = [0.6, 0.5, 0.51, 0.52]
 NETWORK = Network(patience=2, epochs=9).for_responses(2_000)
-GOOD = Whole(-50.0, 0.5, 0.69, 0.55, 0.551, 0.01)
+GOOD = Whole(-50.0, 0.5, {"the mean": 0.69, "each model's mean": 0.68}, 0.55, 0.551, 0.01)
 MEANS = ((-0.69, 0.69), (-0.68, 0.68), (-0.685, 0.685))
 
 
@@ -21,7 +21,7 @@ def _training(losses=LOSSES, **changes):
     scores = [-loss for loss in losses]
     network = changes.pop("network", NETWORK)
     refit = losses[:best] if network.refit else []
-    one = Training(network, best, losses, losses, refit, scores, (-0.7, 0.7), MEANS, GOOD)
+    one = Training(network, best, losses, losses, refit, scores, (-0.7, 0.7), MEANS, 900, GOOD)
     return dataclasses.replace(one, **changes)
 
 
@@ -65,14 +65,19 @@ CASES = {
         "the refit. Try a smaller network batch_size (32), ",
     ),
     "worse than the models' means only": (
-        _training([0.6, 0.5, 0.51, 0.52], means=((-0.69, 0.69), (-0.5, 0.5), (-0.6, 0.6))),
+        _training([0.6, 0.5, 0.51, 0.52], means=((-0.69, 0.69), (-0.48, 0.48), (-0.6, 0.6))),
         "stalled",
         "no better than each model's mean",
     ),
     "worse than the items' means only": (
-        _training([0.6, 0.5, 0.51, 0.52], means=((-0.69, 0.69), (-0.6, 0.6), (-0.49, 0.49))),
+        _training([0.6, 0.5, 0.51, 0.52], means=((-0.69, 0.69), (-0.6, 0.6), (-0.48, 0.48))),
         "stalled",
         "no better than each item's mean",
+    ),
+    "no worse than the items' means but by chance": (
+        _training([0.6, 0.5, 0.51, 0.52], means=((-0.69, 0.69), (-0.6, 0.6), (-0.495, 0.495))),
+        "converged",
+        "best after epoch 2",
     ),
     "better than the mean by chance": (
         _training([0.689, 0.688, 0.69, 0.69], means=((-0.69, 0.69),) * 3),
@@ -110,10 +115,10 @@ CASES = {
         "best after epoch 2",
     ),
     "no better than the mean in the end": (
-        _training(network=KEPT, whole=dataclasses.replace(GOOD, log_loss=0.7)),
+        _training(network=KEPT, whole=dataclasses.replace(GOOD, log_loss=0.685)),
         "stalled",
-        "After the training the network predicts all responses no better than their mean does: "
-        "log-loss 0.7, 0.69 by the mean.",
+        "After the training the network predicts all responses no better than each model's mean "
+        "does: log-loss 0.685, 0.68 by each model's mean.",
     ),
 }
 
@@ -159,17 +164,25 @@ def test_the_whole_is_of_sums_by_item():
     p, y = rng.uniform(0.1, 0.9, (2, 40))
     weight = rng.integers(1, 4, 40)
     of_each = np.array([np.ones(40), y, p, p * (1 - p), y * np.log(p) + (1 - y) * np.log(1 - p)])
-    found = whole((weight * of_each).reshape(5, 8, 5).sum(axis=2))
+    sums = (weight * of_each).reshape(5, 8, 5).sum(axis=2)
+    n, right = sums[:2].reshape(2, 2, 4).sum(axis=2)
+    models = np.array([np.append(n, 0), np.append(right, 0)])
+    found = whole(sums, models)
     average = {"weights": weight}
     assert found.log_loss == pytest.approx(-np.average(of_each[4], **average))
     assert found.log_likelihood == pytest.approx(np.sum(weight * of_each[4]))
     assert found.response == pytest.approx(np.average(y, **average))
     assert found.predicted == pytest.approx(np.average(p, **average))
     assert found.error == pytest.approx(np.sqrt(np.sum(weight * p * (1 - p))) / weight.sum())
-    mean = (np.sum(weight * y) + 0.5) / (weight.sum() + 1)
-    share = found.response
-    expected = -share * np.log(mean) - (1 - share) * np.log(1 - mean)
-    assert found.mean_log_loss == pytest.approx(expected)
+
+    def by(n, right):
+        p = (right + 0.5) / (n + 1)
+        return -np.sum(right * np.log(p) + (n - right) * np.log(1 - p)) / n.sum()
+
+    # Items have some 10 answers: too few.
+    assert list(found.by_means) == ["the mean", "each model's mean"]
+    assert found.by_means["the mean"] == pytest.approx(by(weight.sum(), np.sum(weight * y)))
+    assert found.by_means["each model's mean"] == pytest.approx(by(n, right))
 
 
 def test_a_limit_of_steps_is_the_drivers():

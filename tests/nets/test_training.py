@@ -18,7 +18,7 @@ from irtjax.nets.settings import Network
 from irtjax.nets.towers import item_parameters
 from irtjax.parallel import items_mesh
 
-NETWORK = Network(embedding=8, hidden=6, batch_size=16, weight_decay=0.0)
+NETWORK = Network(embedding=8, hidden=6, batch_size=16, learning_rate=0.003, weight_decay=0.0)
 
 
 @pytest.fixture(scope="module", params=["1pl", "2pl", "4pl"])
