@@ -174,14 +174,14 @@ def _more_steps(network: Network) -> str:
     size, rate = network.steps
     smaller = f"a smaller network batch_size ({size}), " if size > 1 else ""
     return (
-        f"Try {smaller}another network learning_rate ({rate:g}) or more responses, or estimator "
+        f"Try {smaller}another network learning_rate ({rate:.3g}) or more responses, or estimator "
         "marginal-items, which needs fewer"
     )
 
 
 def _shorter(network: Network) -> str:
     """What helps a network whose steps are too long."""
-    rate = f"lower network learning_rate ({network.steps[1]:g})"
+    rate = f"lower network learning_rate ({network.steps[1]:.3g})"
     if network.weight_decay > _LARGE_DECAY:
         return f"lower network weight_decay ({network.weight_decay:g}), else {rate[6:]}"
     return rate
