@@ -102,6 +102,24 @@ def test_accused_blocks_copies_dims_and_bare_items_are_not_trusted(plain_fit, pl
     assert verdicts(tables | {"data_summary": many})["data"] == "look"
 
 
+def test_predictions_off_by_no_more_than_chance_are_calibrated(plain_fit):
+    def check(gap, chance, high, source="held-out"):
+        told = {"source": source, "mean_gap": gap, "chance_gap": chance, "chance_gap_high": high}
+        found = trust_checks(plain_fit, {"calibration_summary": pd.DataFrame([told])})
+        return found.set_index("check").reindex(["calibration"]).iloc[0]
+
+    # 12 x 200 responses drawn from the fit's own model, and ChemBench.
+    assert check(0.082, 0.080, 0.108)["verdict"] == "good"
+    assert check(0.030, 0.016, 0.021)["verdict"] == "look"
+    assert check(0.080, 0.016, 0.021)["verdict"] == "bad"
+    assert check(0.112, 0.080, 0.108)["verdict"] == "look"
+    assert check(0.004, 0.001, 0.002)["verdict"] == "good"
+    said = check(0.030, 0.016, 0.021)["finding"]
+    assert "off by 0.030 on average" in said
+    assert "by 0.016 (0.021 at most, 19 times in 20)" in said
+    assert check(0.3, 0.01, 0.02, source="fitted").isna().all()
+
+
 def test_items_of_few_responses_are_not_trusted(plain_fit):
     dense = plain_fit.data.to_dense().copy()
     dense[5:, :20] = -1

@@ -1,5 +1,6 @@
 """The numbers behind the figures, against plain NumPy; and that every figure can be drawn."""
 
+import dataclasses
 import re
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -88,6 +89,29 @@ def test_calibration_bins_are_those_of_the_calibration_error(plain_fit):
     interval = stats.binomtest(round(first["observed"] * first["n"]), int(first["n"]))
     wilson = interval.proportion_ci(method="wilson")
     np.testing.assert_allclose([first["low"], first["high"]], wilson, atol=1e-4)
+
+
+def test_gaps_by_chance_are_those_of_responses_drawn_from_the_predictions(plain_fit):
+    cells = plain_fit.heldout
+    p = plain_fit.predict_cells(cells.model_index, cells.item_index).astype(np.float64)
+    rng = np.random.default_rng(1)
+    gaps = [calibration_error(p, rng.random(len(p)) < p) for _ in range(1000)]
+    found = calibration_summary(calibration_bins(plain_fit)).iloc[0]
+    np.testing.assert_allclose(found["chance_gap"], np.mean(gaps), rtol=0.05)
+    np.testing.assert_allclose(found["chance_gap_high"], np.quantile(gaps, 0.95), rtol=0.05)
+
+
+def test_scores_scatter_less_by_chance_than_right_and_wrong_answers(plain_fit):
+    cells = plain_fit.heldout
+    p = plain_fit.predict_cells(cells.model_index, cells.item_index)
+    rng = np.random.default_rng(2)
+    score = rng.beta(9 * p, 9 * (1 - p)).astype(np.float32)  # of a tenth of the variance
+    scored = dataclasses.replace(plain_fit, heldout=dataclasses.replace(cells, response=score))
+    plain, found = (
+        calibration_summary(calibration_bins(each)).iloc[0] for each in (plain_fit, scored)
+    )
+    ratio = found["chance_gap"] / plain["chance_gap"]
+    np.testing.assert_allclose(ratio, 0.1**0.5, rtol=0.15)
 
 
 def test_without_held_out_responses_calibration_says_so(hostile_fit):
