@@ -42,7 +42,7 @@ def trust_checks(fit: FitResult, tables: Tables) -> pd.DataFrame:
         *_data(tables),
         *_heldout(fit),
         *_calibration(tables),
-        *_dims(fit),
+        *_dims(fit, tables),
         *_number_of_dims(fit, tables),
         _models(fit),
         *_copies(tables),
@@ -96,17 +96,30 @@ def _calibration(tables: Tables) -> list[Check]:
     return [("calibration", verdict, said)]
 
 
-def _dims(fit: FitResult) -> list[Check]:
+def _dims(fit: FitResult, tables: Tables) -> list[Check]:
     found: list[Check] = []
-    for dim in fit.report.get("dimensions", []):
-        share = dim["explained_variance"]
-        said = f"explains {share:.1%} of the items' variance"
+    unstable = _unstable_dims(tables)
+    for k, dim in enumerate(fit.report.get("dimensions", []), 1):
+        said = [f"explains {dim['explained_variance']:.1%} of the items' variance"]
         if "no_signal" in dim["flags"]:
-            said += ": the data show no such ability"
+            said[0] += ": the data show no such ability"
+        if k in unstable:
+            said.append(f"refits do not find it again ({unstable[k]})")
         if "one_model" in dim["flags"]:
-            said += f"; {dim['top_model']} alone holds {dim['top_model_share']:.0%} of its spread"
-        found.append((dim["name"], _BAD if dim["flags"] else _GOOD, said))
+            whose = f"{dim['top_model']} alone holds {dim['top_model_share']:.0%} of its spread"
+            said.append(f"{whose}: check that model's responses, leave it out and compare")
+        is_bad = bool(dim["flags"]) or k in unstable
+        found.append((dim["name"], _BAD if is_bad else _GOOD, "; ".join(said)))
     return found
+
+
+def _unstable_dims(tables: Tables) -> dict[int, str]:
+    """Why, by the number of the dim; empty where no refits were made."""
+    if "dim_stability" not in tables:
+        return {}
+    found = tables["dim_stability"]
+    unstable = found[~found["is_stable"].astype(bool)]
+    return dict(zip(unstable["dim"].astype(int), unstable["reason"], strict=True))
 
 
 def _models(fit: FitResult) -> Check:

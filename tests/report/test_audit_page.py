@@ -20,6 +20,7 @@ from irtjax.report.blocks import Section, TableView, Words
 from irtjax.report.item_curves import chosen_items
 from irtjax.report.page import render_page, shown_column, shown_number
 from irtjax.report.part import Request
+from irtjax.report.parts.dimensions import DIMENSIONS
 from irtjax.report.parts.flags import FLAGS
 from irtjax.report.style import MINUS
 from irtjax.report.trust import trust_checks
@@ -100,6 +101,30 @@ def test_accused_blocks_copies_dims_and_bare_items_are_not_trusted(plain_fit, pl
     assert found["verdict"]["number of dims"] == "look"
     many = tables["data_summary"].assign(n_blocks=10_000)
     assert verdicts(tables | {"data_summary": many})["data"] == "look"
+
+
+def test_dims_that_refits_do_not_find_are_not_trusted(plain_fit, plain_audit):
+    def check(flags, stable):
+        dim = {"name": "dim1", "explained_variance": 0.3, "flags": flags}
+        dim |= {"top_model": "gpt", "top_model_share": 0.76}
+        told = {"dim": [1], "is_stable": [stable], "reason": ["" if stable else "models: low"]}
+        made = dataclasses.replace(plain_fit, report=plain_fit.report | {"dimensions": [dim]})
+        found = trust_checks(made, {"dim_stability": pd.DataFrame(told)}).set_index("check")
+        return found.loc["dim1"].tolist()
+
+    explains = "explains 30.0% of the items' variance"
+    of_one = "gpt alone holds 76% of its spread: check that model's responses"
+    assert check("", True) == ["good", explains]
+    assert check("", False) == ["bad", f"{explains}; refits do not find it again (models: low)"]
+    assert check("one_model", True)[1].startswith(f"{explains}; {of_one}")
+    # What comes back as that of one model is said so where it is said to come back.
+    tables = dict(plain_audit.tables)
+    request = Request(plain_fit, "benchmark", quick=True)
+    assert not [each for each in DIMENSIONS.blocks(request, tables) if isinstance(each, Words)]
+    tables["dim_variance"] = tables["dim_variance"].assign(flags="one_model", top_model="gpt")
+    tables["dim_stability"] = tables["dim_stability"].assign(is_stable=True)
+    (words,) = (each for each in DIMENSIONS.blocks(request, tables) if isinstance(each, Words))
+    assert words.text.startswith("Dim 1 comes back, and gpt alone holds")
 
 
 def test_predictions_off_by_no_more_than_chance_are_calibrated(plain_fit):
