@@ -27,6 +27,7 @@ from irtjax.audit.wrong_key import judged_keys, wrong_key_table
 from irtjax.checks import check_whole
 from irtjax.data.answers import KEY, Answers, coded_answers
 from irtjax.data.checks import check_seed
+from irtjax.fit.all_responses import all_responses
 from irtjax.fit.result import FitResult
 
 __all__ = ["flag_items"]
@@ -70,7 +71,7 @@ def flag_items(
         dependence_flags(twins, ids),
         *slope_flags(table, item_quality(fit), _at_top(fit, table), fit.spec.dims),
         *asymptote_flags(evidence, None if coded is None else coded.n_options * coded.has_key),
-        *total_flags(table),
+        *total_flags(fit.data.totals("items")[0], *all_responses(fit).totals("items")),
     ]
     return _joined(fit, found)
 
