@@ -20,7 +20,7 @@ from irtjax.report.heatmap import draw_heatmap, draw_loadings, mean_loadings
 from irtjax.report.item_curves import chosen_items, item_curves, observed_shares
 from irtjax.report.items_scatter import draw_items, items_summary
 from irtjax.report.plot import KINDS, plot
-from irtjax.report.style import shortened, shortened_together, svg_of
+from irtjax.report.style import MINUS, shortened, shortened_together, svg_of
 from irtjax.report.trace import trace_table
 
 
@@ -204,12 +204,14 @@ def test_items_are_summed_up_as_drawn():
 
 
 def test_heatmaps_share_one_symmetric_scale_and_say_what_falls_without_colour():
-    value = np.array([[0.2, -0.004], [np.nan, -0.9]])
+    value = np.array([[0.2, -0.004], [np.nan, -0.9], [-0.006, 0.01]])
     names = {"label": "l", "title": "t", "note": "n"}
-    axes, bar = draw_heatmap(value, ["a", "b"], ["c", "d"], **names).axes
+    axes, bar = draw_heatmap(value, ["a", "b", "e"], ["c", "d"], **names).axes
     assert axes.images[0].get_clim() == (-1, 1)
-    assert [text.get_text() for text in axes.texts] == ["0.20", "0.00", "\N{MINUS SIGN}0.90"]
-    assert [patch.get_xy() for patch in axes.patches] == [(0.5, 0.5)]  # hatched
+    texts = [text.get_text() for text in axes.texts]
+    assert texts == ["0.20", "0.00", f"{MINUS}0.90", f"{MINUS}0.01", "0.01"]
+    # What is printed with a minus is hatched, and nothing else.
+    assert [patch.get_xy() for patch in axes.patches] == [(0.5, 0.5), (-0.5, 1.5)]
     assert list(bar.get_xticks()) == [-1, -0.5, 0, 0.5, 1]
 
 
