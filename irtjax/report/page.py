@@ -121,7 +121,8 @@ def _cells(view: TableView) -> list[list[tuple[str, str, str]]]:
         values = view.frame[name]
         if _is_number(view, name):
             numbers = values.astype(float).to_numpy()
-            texts = shown_column(numbers)
+            is_mixed = name in view.mixed
+            texts = [*map(shown_number, numbers)] if is_mixed else shown_column(numbers)
             keys = [_sort_key(value) for value in numbers.tolist()]
             columns.append([(*pair, "n") for pair in zip(texts, keys, strict=True)])
         else:

@@ -167,7 +167,7 @@ def test_benchmarks_that_some_items_lack_are_counted(plain_fit):
 def test_reasons_stand_beside_the_ids(hostile_audit):
     flags = re.search(r"of each flag the first 40</h3>(.*?)</table>", hostile_audit.html, re.S)
     headings = re.findall(r"<th [^>]*>(.*?)</th>", flags.group(1), re.S)
-    assert headings[:3] == ["item id", "flag", "reason"]
+    assert headings[:5] == ["item id", "flag", "reason", "text", "value"]
     assert '<th scope="row" class="i">' in flags.group(1)
 
 
@@ -296,6 +296,14 @@ def test_numbers_are_shown_to_four_digits():
         12.345: "12.35",
     }
     assert {value: shown_number(value) for value in shown} == shown
+
+
+def test_numbers_of_different_things_have_their_own_digits():
+    frame = pd.DataFrame({"item_id": ["a", "b", "c"], "value": [0.000469, -3.32, 5.0]})
+    view = TableView(frame, "flags.csv", "Flags", 3, mixed=["value"])
+    page = render_page("t", "s", [Section("x", "X", [view])])
+    shown = re.findall(r'<td class="n" data-v="[^"]*">(.*?)</td>', page)
+    assert shown == ["0.00047", f"{MINUS}3.320", "5"]
 
 
 def test_numbers_of_a_column_line_up():
