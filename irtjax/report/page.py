@@ -122,7 +122,11 @@ def _cells(view: TableView) -> list[list[tuple[str, str, str]]]:
         if _is_number(view, name):
             numbers = values.astype(float).to_numpy()
             is_mixed = name in view.mixed
-            texts = [*map(shown_number, numbers)] if is_mixed else shown_column(numbers)
+            texts = (
+                [shown_number(each) for each in numbers.tolist()]
+                if is_mixed
+                else shown_column(numbers)
+            )
             keys = [_sort_key(value) for value in numbers.tolist()]
             columns.append([(*pair, "n") for pair in zip(texts, keys, strict=True)])
         else:

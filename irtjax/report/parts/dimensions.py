@@ -88,7 +88,7 @@ def _of_one_model(request: Request, tables: Tables) -> list[Block]:
             "of its spread: refits find that model again, and not an ability that models differ in."
         )
         for row in mine.itertuples()
-        if row.is_stable and "one_model" in row.flags
+        if row.is_stable and "one_model" in str(row.flags)
     ]
 
 
