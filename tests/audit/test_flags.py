@@ -1,6 +1,7 @@
 """Flags: what is planted is found, nothing else is said of clean items, and the table's form."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ from scipy.special import expit
 from irtjax.audit.chance_tail import chance_tail
 from irtjax.audit.dependence import closest_items, identical_items
 from irtjax.audit.flag_names import FLAGS
-from irtjax.audit.flags import flag_items
+from irtjax.audit.flags import _key_reason, flag_items
+from irtjax.data.answers import KEY, UNKNOWN, Answers
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
@@ -69,6 +71,25 @@ def test_what_is_planted_is_found():
     assert len(items_with(table, "wrong_key")) <= 1  # at a false discovery rate of .8
     pair = table[(table["flag"] == "local_dependence") & (table["item_id"] == "item-20")]
     assert "item-21" in pair["reason"].iloc[0]
+
+
+def test_reasons_of_wrong_keys_count_models_whose_answer_is_not_known():
+    composite = SimpleNamespace(ability=np.arange(6.0)[:, None], group=[0])
+    ids = pd.DataFrame({"log_likelihood_ratio": [5.0], "key": ["B"], "suggested_key": ["C"]})
+
+    def reason(*strong, best=-1):
+        code = np.array([[UNKNOWN], [1], [KEY], *([each] for each in strong)], np.int16)
+        answers = Answers(code, np.array([4]), np.array([True]), [("B", "C")])
+        return _key_reason(0, ids, composite, answers, np.array([best]))
+
+    assert reason(KEY, UNKNOWN, UNKNOWN).startswith(
+        "1 of 3 strong models answer the key 'B', what the others answer is not known; a wrong key"
+    )
+    assert "'B', the others no option in common" in reason(KEY, 1, UNKNOWN)
+    assert reason(KEY, 1, 1, best=1).startswith("2 answer 'C', 1 of 3 strong models answer the key")
+    assert reason(KEY, KEY, KEY).endswith(
+        "times as likely to give these responses, although 3 of 3 strong models answer the key 'B'"
+    )
 
 
 def test_totals_count_held_out_responses_too():
