@@ -142,7 +142,6 @@ def draw_calibration(bins: pd.DataFrame) -> Figure:
     is_heldout = told["source"] == "held-out"
     of = "held-out responses" if is_heldout else "responses that were fitted"
     note = f"{told['n']:,} {of}, 95% intervals. On the dashed line predictions come true."
-    chance = f"by chance alone {told['chance_gap']:.3f}"
-    off = f"Predictions are off by {told['mean_gap']:.3f}, {chance}"
+    off = f"Predictions off by {told['mean_gap']:.3f}, by chance {told['chance_gap']:.3f}"
     titled(figure, off, note)
     return figure

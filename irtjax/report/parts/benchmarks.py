@@ -104,7 +104,8 @@ def _by_column(
     frame = shown[["column", *columns] if several else columns].head(_MOST_ROWS)
     if not several:
         frame = _headed(frame, request.columns[0])
-    return TableView(frame, csv, title, len(table), True, ["column"] if several else [])
+    choices = ["column"] if several else []
+    return TableView(frame, csv, title, len(table), True, choices, is_cards=True)
 
 
 def _headed(table: pd.DataFrame, column: str | None) -> pd.DataFrame:

@@ -74,7 +74,7 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
     )
     blocks += _of_one_model(request, tables)
     title = "What each dim explains of the items' variance"
-    blocks.append(TableView(variance, "dim_variance.csv", title, len(variance)))
+    blocks.append(TableView(variance, "dim_variance.csv", title, len(variance), is_cards=True))
     return blocks
 
 
