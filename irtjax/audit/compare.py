@@ -4,6 +4,7 @@ For a version regression, or a variant with something removed. Differences are B
 """
 
 import dataclasses
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from irtjax.checks import check_number, check_path, shown
+from irtjax.checks import check_number, check_path, counted, shown
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.all_responses import all_responses
 from irtjax.fit.prediction import cell_probabilities
 from irtjax.fit.result import FitResult
@@ -26,6 +27,7 @@ __all__ = ["Comparison", "compare_models"]
 
 _Z = stats.norm.ppf(0.975)
 _FEWEST = 2  # items that a t-test needs
+_FEWEST_OF_DIM = 5  # of fewer items the answers are often all alike, and there is no test
 _NO_VALUE = "(no value)"  # of items without one in a column: they are counted, not dropped
 _STEP = 0.01  # of abilities, for slopes of expected scores
 
@@ -81,7 +83,7 @@ def compare_models(
         model_b: id of the second (the new one).
         by: item columns whose values are compared; without, the fit's group, or `benchmark` where
             the items have one.
-        top_share: share of the items, by loading, that stand for a dim.
+        top_share: share of the items, by loading, that stand for a dim; five items at least.
 
     Returns:
         Differences by dim and by value, and items gained and lost. Tests are of the items that
@@ -145,7 +147,7 @@ def _by_dim(pair: _Pair, top_share: float) -> pd.DataFrame:
     ability = np.asarray(fit.parameters.ability, np.float64)[list(pair.rows)]
     covariance = np.asarray(fit.parameters.ability_covariance, np.float64)[list(pair.rows)]
     variance = np.diagonal(covariance, axis1=1, axis2=2)
-    count = max(_FEWEST, round(top_share * len(pair.item)))
+    count = _items_of_dim(len(pair.item), top_share)
     found = []
     for k in range(fit.spec.dims):
         chosen = np.argsort(-np.abs(loading[:, k]), kind="stable")[:count]
@@ -168,6 +170,18 @@ def _by_dim(pair: _Pair, top_share: float) -> pd.DataFrame:
             | _tested(signed)
         )
     return _with_adjusted(pd.DataFrame(found))
+
+
+def _items_of_dim(n_items: int, top_share: float) -> int:
+    count, least = round(top_share * n_items), min(_FEWEST_OF_DIM, n_items)
+    if count < least:
+        warnings.warn(
+            f"a share of {top_share:g} of {n_items:,} items is {counted(count, 'item')}; the "
+            f"{least} of the highest loadings stand for a dim",
+            IrtjaxWarning,
+            stacklevel=4,
+        )
+    return max(count, least)
 
 
 def _by_value(pair: _Pair, expected: np.ndarray, columns: list[str]) -> pd.DataFrame:

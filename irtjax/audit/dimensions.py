@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from irtjax.checks import check_whole
+from irtjax.checks import check_whole, counted
 from irtjax.data.checks import check_seed
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.evaluate.crossval import CrossValidation, cross_validate
@@ -218,8 +218,9 @@ def refit_agreement(
     least = 2 * (fit.spec.dims + 1)
     if "models" in kinds and np.count_nonzero(fit.data.totals("models")[0]) < least:
         raise InputError(
-            f"half of {fit.data.n_models} models cannot hold {fit.spec.dims} dims; leave out the "
-            "refits over models, or use fewer dims"
+            f"half of {fit.data.n_models} models cannot hold {counted(fit.spec.dims, 'dim')}; "
+            "leave out the refits over models"
+            + (", or use fewer dims" if fit.spec.dims > 1 else "")
         )
     rows = []
     for kind in kinds:

@@ -2,7 +2,8 @@
 
 __all__ = ["FLAGS"]
 
-# The names that `items.csv` also has mean the same there.
+# The names that `items.csv` also has mean the same there, but that its totals are of the responses
+# fitted, and those here of all.
 FLAGS: dict[str, str] = {
     "wrong_key": "the recorded key is likely not the right answer",
     "identical_responses": "another item has the same responses, which chance does not explain",
@@ -11,7 +12,7 @@ FLAGS: dict[str, str] = {
     "low_feasibility": "even the best models miss it often: ambiguous, or several right answers",
     "high_guessing": "weak models get it right: a shortcut, or contamination",
     "no_responses": "no model answered it",
-    "few_responses": "5 responses or fewer: an estimate is mostly its prior",
+    "few_responses": "5 responses fitted or fewer: an estimate is mostly its prior",
     "all_wrong": "no model gets it right",
     "all_right": "all models get it right",
     "floor": "hardly any model gets it right",

@@ -84,18 +84,20 @@ def _flagged(
     return Flagged(flag, item, value[item], threshold, [say(j) for j in item.tolist()], rates)
 
 
-def total_flags(table: pd.DataFrame) -> list[Flagged]:
+def total_flags(fitted: np.ndarray, count: np.ndarray, share: np.ndarray) -> list[Flagged]:
     """Flags of counts and shares: `no_responses`, `few_responses`, all right or wrong, ends.
 
     Args:
-        table: as `FitResult.item_parameters` gives it.
+        fitted: items, number of responses that the fit has seen.
+        count: items, number of all responses, the held-out ones too.
+        share: items, share right of all.
     """
-    count, share = table["n_responses"].to_numpy(), table["p_correct"].to_numpy(float)
     is_judged = count > FEW_RESPONSES
     rules = {
         "no_responses": (count == 0, count, 0, "no responses", -count),
         "few_responses": (
-            (count > 0) & ~is_judged, count, FEW_RESPONSES, "{value:.0f} responses", -count
+            (count > 0) & (fitted <= FEW_RESPONSES), fitted, FEW_RESPONSES,
+            "{value:.0f} responses fitted", -fitted
         ),
         "all_wrong": (is_judged & (share == 0), share, 0, "all {count} responses wrong", count),
         "all_right": (is_judged & (share == 1), share, 1, "all {count} responses right", count),
@@ -247,7 +249,7 @@ def identical_flags(found: Copies, ids: np.ndarray) -> Flagged:
         lambda j: f"the same responses as {ids[partner[j]]}"
         + (f" and {copies[j] - 2:,} more" if copies[j] > 2 else "")
         + (", where both have one" if found.is_partial[j] else "")
-        + f"; {expected[j]:.1g} such items expected by chance",
+        + f"; {expected[j]:.2g} such items expected by chance",
         strength=-found.log_marginal, rate=rate,
     )  # fmt: skip
 

@@ -25,8 +25,9 @@ from irtjax.audit.quality import highest_logits, item_quality
 from irtjax.audit.shared_cells import copied_items
 from irtjax.audit.wrong_key import judged_keys, wrong_key_table
 from irtjax.checks import check_whole
-from irtjax.data.answers import KEY, Answers, coded_answers
+from irtjax.data.answers import KEY, NO_CELL, UNKNOWN, Answers, coded_answers
 from irtjax.data.checks import check_seed
+from irtjax.fit.all_responses import all_responses
 from irtjax.fit.result import FitResult
 
 __all__ = ["flag_items"]
@@ -70,7 +71,7 @@ def flag_items(
         dependence_flags(twins, ids),
         *slope_flags(table, item_quality(fit), _at_top(fit, table), fit.spec.dims),
         *asymptote_flags(evidence, None if coded is None else coded.n_options * coded.has_key),
-        *total_flags(table),
+        *total_flags(fit.data.totals("items")[0], *all_responses(fit).totals("items")),
     ]
     return _joined(fit, found)
 
@@ -100,11 +101,16 @@ def _key_reason(
         return f"better models are right less often; {odds}"
     ability = composite.ability[:, composite.group[j]]
     code = answers.code[:, j]
-    strong = code[(code >= KEY) & (ability >= np.median(ability))]
-    key = f"{int(np.sum(strong == KEY))} of {len(strong)} strong models answer the key "
-    key += repr(table["key"].iat[j])
+    strong = code[(code != NO_CELL) & (ability >= np.median(ability))]
+    n_key, n_unknown = int(np.sum(strong == KEY)), int(np.sum(strong == UNKNOWN))
+    key = f"{n_key} of {len(strong)} strong models answer the key {table['key'].iat[j]!r}"
+    if n_key == len(strong):
+        return f"{odds}, although {key}"
     if best[j] <= KEY:
-        return f"{key}, the others no option in common; {odds}"
+        is_unknown = n_key + n_unknown == len(strong)
+        known = "the others no option in common"
+        others = "what the others answer is not known" if is_unknown else known
+        return f"{key}, {others}; {odds}"
     return (
         f"{int(np.sum(strong == best[j]))} answer {table['suggested_key'].iat[j]!r}, {key}; {odds}"
     )

@@ -10,6 +10,7 @@ from irtjax.cli import options
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_folder import OutputFolder
 from irtjax.cli.tables import plain_table
+from irtjax.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +42,10 @@ def compare(
     ] = None,
     top: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Share of the items, by loading, that stand for a dim."),
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the items, by loading, that stand for a dim; five at least.",
+        ),
     ] = 0.1,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier comparison in DIR.")
@@ -58,6 +62,8 @@ def compare(
     from irtjax.audit.compare import compare_models
     from irtjax.fit.result import FitResult
 
+    if not 0 < top <= 1:
+        raise InputError(f"--top is a share above 0, up to 1, not {top:g}")
     fit = FitResult.load(run)
     found = compare_models(fit, model_a, model_b, by=by, top_share=top)
     folder.write(found.save)

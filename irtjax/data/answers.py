@@ -1,7 +1,9 @@
 """`Answers`: which option each model gave, and which option the key names."""
 
 import dataclasses
+import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ _MOST_OPTIONS = 26
 # Share of the right responses whose answer may differ from the key before a warning: a judge
 # accepts 1/2 for 0.5.
 _CONTRADICTIONS = 0.01
+# Where as large a share of so many contradict the key, the answers are coded otherwise than it.
+_OTHER_CODING, _FEWEST_JUDGED = 0.9, 20
+_WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,14 +56,17 @@ def coded_answers(table: Any, data: ResponseMatrix) -> Answers:
 
     A right response stands for the key's option, whatever the answer's text (a judge accepts 1/2
     for 0.5) or without one; a wrong one without an answer, or whose answer is the key's text, is
-    of an unknown option. Answers without a response count as they are.
+    of an unknown option. Answers without a response count as they are. 3.0 is 3, and `a` is `A`
+    where no two keys of the table differ by that alone.
 
     Args:
         table: columns `model_id`, `item_id`, `answer` (missing allowed), `key`.
         data: the responses.
 
     Raises:
-        InputError: a missing column, a pair twice, two keys of an item, no pair of the data.
+        InputError: a missing column, a pair twice, two keys of an item, no pair of the data;
+            answers coded otherwise than the keys: nearly all right responses have another answer
+            than the key, or nearly all wrong ones the key's.
     """
     table = _checked_table(table)
     model = pd.Index(data.model_ids).get_indexer(table["model_id"].astype(str))
@@ -74,7 +82,7 @@ def coded_answers(table: Any, data: ResponseMatrix) -> Answers:
     table, model, item = table[is_known], model[is_known], item[is_known]
     _refuse_repeated(table, model, item, data)
     option, options = _options(table, item, data)
-    code = _codes(data, model, item, option)
+    code = _codes(data, model, item, option, options)
     is_answered = np.zeros(code.shape, bool)
     is_answered[model, item] = option != UNKNOWN
     has_key = np.array([len(each) > 0 for each in options])
@@ -122,33 +130,52 @@ def _options(
     table: pd.DataFrame, item: np.ndarray, data: ResponseMatrix
 ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
     """Code of each answer within its item, the key 0; and the items' options by code."""
-    keys = _keys(table, item, data)
+    compared = _comparable(table["key"])
+    keys = _keys(table, item, data, compared)
     has_key = np.array([key is not None for key in keys])
     answer = table["answer"].astype("str").str.strip()
     is_answer = (table["answer"].notna() & (answer != "")).to_numpy() & has_key[item]
     keyed = np.flatnonzero(has_key)
     # Keys first: they are the first option of their item, answered or not.
     texts = [keys[j] for j in keyed.tolist()] + answer[is_answer].tolist()
-    text, vocabulary = pd.factorize(np.array(texts, object))
-    pair = np.concatenate([keyed, item[is_answer]]).astype(np.int64) * len(vocabulary) + text
+    spelling, spelt = pd.factorize(np.array(texts, object))
+    meaning, plain = pd.factorize(np.array([compared(each) for each in spelt], object))
+    text, vocabulary = meaning[spelling], spelt[np.unique(meaning, return_index=True)[1]]
+    pair = np.concatenate([keyed, item[is_answer]]).astype(np.int64) * len(plain) + text
     distinct, first, which = np.unique(pair, return_index=True, return_inverse=True)
-    owner = distinct // len(vocabulary)
+    owner = distinct // len(plain)
     order = np.lexsort((first, owner))
     starts = np.searchsorted(owner, np.arange(data.n_items))
     rank = np.empty(len(distinct), np.int16)
     rank[order] = np.arange(len(distinct)) - starts[owner]
     option = np.full(len(table), UNKNOWN, np.int16)
     option[is_answer] = rank[which[len(keyed) :]]
-    names = vocabulary[(distinct % len(vocabulary))[order]]
+    names = vocabulary[(distinct % len(plain))[order]]
     ends = np.append(starts[1:], len(distinct))
     return option, [tuple(names[a:b]) for a, b in zip(starts, ends, strict=True)]
 
 
-def _keys(table: pd.DataFrame, item: np.ndarray, data: ResponseMatrix) -> list[str | None]:
+def _comparable(keys: pd.Series) -> Callable[[str], str]:
+    """What texts of options are compared by: whole numbers as such, and case where it matters."""
+    stated = [_whole(each.strip()) for each in keys.dropna().astype(str).unique()]
+    has_case = len(set(stated)) > len({each.casefold() for each in stated})
+    return _whole if has_case else lambda text: _whole(text).casefold()
+
+
+def _whole(text: str) -> str:
+    """`3` for `3.0`; other texts as they are."""
+    found = _WHOLE.fullmatch(text)
+    return found[1] if found else text
+
+
+def _keys(
+    table: pd.DataFrame, item: np.ndarray, data: ResponseMatrix, compared: Callable[[str], str]
+) -> list[str | None]:
     """The key of each item, None where no row says one."""
     stated = pd.DataFrame({"item": item, "key": table["key"].to_numpy()}).dropna()
     stated = stated.assign(key=stated["key"].astype(str).str.strip())
     stated = stated[stated["key"] != ""].drop_duplicates()
+    stated = stated[~stated.assign(key=stated["key"].map(compared)).duplicated()]
     twice = stated["item"].duplicated()
     if twice.any():
         j = int(stated["item"][twice].iloc[0])
@@ -164,7 +191,11 @@ def _keys(table: pd.DataFrame, item: np.ndarray, data: ResponseMatrix) -> list[s
 
 
 def _codes(
-    data: ResponseMatrix, model: np.ndarray, item: np.ndarray, option: np.ndarray
+    data: ResponseMatrix,
+    model: np.ndarray,
+    item: np.ndarray,
+    option: np.ndarray,
+    options: list[tuple[str, ...]],
 ) -> np.ndarray:
     """The matrix of codes, with what the responses say."""
     code = np.full((data.n_models, data.n_items), NO_CELL, np.int16)
@@ -173,8 +204,22 @@ def _codes(
     row, column = cells.model_index, cells.item_index
     said = code[row, column]
     is_right, is_wrong = cells.response == 1, cells.response == 0
-    n_other = int(np.sum(is_right & (said > KEY)))
-    n_denied = int(np.sum(is_wrong & (said == KEY)))
+    is_other, is_denied = is_right & (said > KEY), is_wrong & (said == KEY)
+    if _is_most(is_other, is_right & (said >= KEY)):
+        j, k = (int(each[np.argmax(is_other)]) for each in (column, said))
+        raise InputError(
+            f"answers: {int(is_other.sum()):,} of {int(np.sum(is_right & (said >= KEY))):,} right "
+            f"responses have another answer than the key (item {shown(data.item_ids[j])}: answer "
+            f"{shown(options[j][k])}, key {shown(options[j][KEY])}); write both alike, and "
+            "check that the keys are those of these items"
+        )
+    if _is_most(is_denied, is_wrong & (said >= KEY)):
+        raise InputError(
+            f"answers: {int(is_denied.sum()):,} of {int(np.sum(is_wrong & (said >= KEY))):,} wrong "
+            "responses have the key as their answer; column 'answer' must say which option each "
+            "model chose"
+        )
+    n_other, n_denied = int(is_other.sum()), int(is_denied.sum())
     if n_other > _CONTRADICTIONS * max(np.sum(is_right), 1) or n_denied:
         _warn(
             f"{counted(n_other, 'right response')} with another answer than the key, "
@@ -184,6 +229,11 @@ def _codes(
     said = np.where(is_wrong & ((said == KEY) | (said == NO_CELL)), UNKNOWN, said)
     code[row, column] = said
     return code
+
+
+def _is_most(contradicts: np.ndarray, judged: np.ndarray) -> bool:
+    n = int(judged.sum())
+    return n >= _FEWEST_JUDGED and int(contradicts.sum()) >= _OTHER_CODING * n
 
 
 def _warn(text: str) -> None:

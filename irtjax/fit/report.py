@@ -217,12 +217,13 @@ def _dim_warnings(dims: list[dict[str, Any]], alike: list[int]) -> list[str]:
         for flag in ("no_signal", "one_model")
     )
     weak = [k for k in weak if k not in alike]
+    or_fewer = ", or use fewer dims" if len(dims) > 1 else ""
     warnings = []
     if alike:
         whose = "its" if len(alike) == 1 else "their"
         warnings.append(
             f"all models have the same ability in {_named(alike)}: the data do not tell them apart "
-            f"there, and {whose} slopes are those of their prior; use other models, or fewer dims"
+            f"there, and {whose} slopes are those of their prior; use other models{or_fewer}"
         )
     if weak:
         shares = _listed([f"{dims[k]['explained_variance']:.2%}" for k in weak])
@@ -230,7 +231,7 @@ def _dim_warnings(dims: list[dict[str, Any]], alike: list[int]) -> list[str]:
         verb, whose = one if len(weak) == 1 else several
         warnings.append(
             f"{_named(weak)} {verb} {shares} of the items' variance: the data show no such "
-            f"ability, and {whose} values mean nothing; use fewer dims, or more responses"
+            f"ability, and {whose} values mean nothing; use more responses{or_fewer}"
         )
     if of_one:
         models = "; ".join(
@@ -240,7 +241,11 @@ def _dim_warnings(dims: list[dict[str, Any]], alike: list[int]) -> list[str]:
         claim = "is carried by one model", "it describes that model, not an ability"
         if len(of_one) > 1:
             claim = "are each carried by one model", "they describe these models, not abilities"
-        warnings.append(f"{_named(of_one)} {claim[0]} ({models}): {claim[1]}; use fewer dims")
+        check = "that model's" if len({dims[k]["top_model"] for k in of_one}) == 1 else "their"
+        warnings.append(
+            f"{_named(of_one)} {claim[0]} ({models}): {claim[1]}; check {check} responses, leave "
+            f"{'it' if check != 'their' else 'them'} out and compare{or_fewer}"
+        )
     return warnings
 
 

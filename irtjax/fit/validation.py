@@ -43,9 +43,10 @@ def check_responses(
         )
     n_scored = int(np.count_nonzero(data.totals("models")[0]))
     if spec.dims >= n_scored:
+        remedy = "use fewer dims" if spec.dims > 1 else "add models"
         raise InputError(
             f"{spec.dims} dims need more than {spec.dims} models with responses; there are "
-            f"{n_scored}; use fewer dims"
+            f"{n_scored}; {remedy}"
         )
     if spec.has_common_slope and spec.dims > 1 and not is_confirmatory:
         raise InputError(

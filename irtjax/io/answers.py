@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from irtjax.checks import counted
 from irtjax.errors import InputError
+from irtjax.io.coded import Coded
 from irtjax.io.columns import listed, resolve_roles
 from irtjax.io.files import PathLike, quoted
 from irtjax.io.long import ids_of
@@ -54,7 +56,9 @@ def read_answers(
                 f"key; columns: {listed(table.names)}"
             )
     coded = {role: ids_of(table, name, role) for role, name in roles.items()}
-    coded["key"] = ids_of(table, "key", "key")
+    coded["key"] = table.column("key").blank_as_missing()
+    _refuse_no_key(table, coded["key"].codes, coded["item"])
+    coded["key"] = coded["key"].as_text()
     coded["answer"] = table.column("answer").blank_as_missing().as_text()
     _refuse_pair_twice(table, coded["model"].codes, coded["item"].codes)
     _refuse_two_keys(table, coded["item"].codes, coded["key"].codes)
@@ -64,6 +68,18 @@ def read_answers(
         columns[name] = texts[coded[role].codes]
     columns["key"] = np.array(coded["key"].texts(), object)[coded["key"].codes]
     return pd.DataFrame(columns, dtype="str")
+
+
+def _refuse_no_key(table: Table, key: np.ndarray, item: Coded) -> None:
+    missing = np.flatnonzero(key < 0)
+    if len(missing):
+        row = int(missing[0])
+        more = f", and {counted(len(missing) - 1, 'row')} more" if len(missing) > 1 else ""
+        raise InputError(
+            f"the key of item {quoted(item.texts()[item.codes[row]])} is missing "
+            f"({table.locate(row)}{more}); give each row its item's right option in column 'key', "
+            "or leave out the items whose key is not known"
+        )
 
 
 def _refuse_pair_twice(table: Table, model: np.ndarray, item: np.ndarray) -> None:

@@ -57,6 +57,7 @@ class TableView:
         choices: columns that the page offers to filter by value.
         long_text: columns of long text, which wrap.
         verdicts: columns of `good`, `look` and `bad`, which the page colours.
+        mixed: columns of numbers that measure different things, each with digits of its own.
         is_cards: whether a narrow screen shows each row as a card of its own, headed by its first
             column: for rows with long texts, which a narrow table could not hold.
     """
@@ -69,6 +70,7 @@ class TableView:
     choices: Sequence[str] = ()
     long_text: Sequence[str] = ()
     verdicts: Sequence[str] = ()
+    mixed: Sequence[str] = ()
     is_cards: bool = False
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from irtjax.data.cells import Cells
@@ -14,6 +15,7 @@ _N_BINS = 15  # those of the calibration error
 # Fitted responses are a sample; held-out ones are all there, as in `fit.json`.
 _MOST_CELLS, _MOST_HELD_OUT = 200_000, 2_000_000
 _Z = 1.96
+_DRAWS, _MOST_BY_CHANCE = 4000, 0.95
 
 
 def calibration_bins(fit: FitResult, *, seed: int = 0) -> pd.DataFrame:
@@ -24,7 +26,8 @@ def calibration_bins(fit: FitResult, *, seed: int = 0) -> pd.DataFrame:
 
     Returns:
         `source` (`held-out` or `fitted`), `bin_low`, `bin_high`, `n`, `predicted`, `observed`,
-        `low`, `high` (Wilson's 95% interval of the observed share), for each bin with responses.
+        `low`, `high` (Wilson's 95% interval of the observed share), `chance_sd` (standard deviation
+        that it would have by chance, did predictions come true), for each bin with responses.
     """
     cells = fit.data.cells() if fit.heldout is None else fit.heldout
     most = _MOST_CELLS if fit.heldout is None else _MOST_HELD_OUT
@@ -45,6 +48,10 @@ def _binned(p: np.ndarray, cells: Cells) -> pd.DataFrame:
     predicted = np.bincount(bins, weight * p, _N_BINS)[taken] / total[taken]
     observed = np.bincount(bins, weight * cells.response, _N_BINS)[taken] / total[taken]
     low, high = _wilson(observed, total[taken])
+    variance = weight * p * (1 - p)
+    # Scores between 0 and 1 scatter less about their mean than right and wrong answers.
+    scatter = min(float(np.sum(weight * (cells.response - p) ** 2) / np.sum(variance)), 1.0)
+    chance = scatter * np.bincount(bins, variance, _N_BINS)[taken] / total[taken] ** 2
     edge = np.flatnonzero(taken)
     return pd.DataFrame(
         {
@@ -55,6 +62,7 @@ def _binned(p: np.ndarray, cells: Cells) -> pd.DataFrame:
             "observed": observed,
             "low": low,
             "high": high,
+            "chance_sd": np.sqrt(chance),
         }
     )
 
@@ -67,12 +75,42 @@ def _wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def calibration_summary(bins: pd.DataFrame) -> pd.DataFrame:
-    """Of all bins of `calibration_bins`: `source`, `n`, `mean_gap` (the calibration error)."""
+    """Of all bins of `calibration_bins`: how far predictions are off, and how far by chance alone.
+
+    Returns:
+        One row: `source`, `n`, `mean_gap` (the calibration error), `chance_gap` (its mean, did
+        predictions come true: few responses in a bin have a share of their own), `chance_gap_high`
+        (what it then exceeds one time in twenty).
+    """
     n = int(bins["n"].sum())
-    gap = float((bins["n"] * (bins["observed"] - bins["predicted"]).abs()).sum()) / max(n, 1)
     is_heldout = bool((bins["source"] == "held-out").all())
-    source = "held-out" if is_heldout else "fitted"
-    return pd.DataFrame({"source": [source], "n": [n], "mean_gap": [gap]})
+    by_chance = _gaps_by_chance(bins)
+    row = {
+        "source": "held-out" if is_heldout else "fitted",
+        "n": n,
+        "mean_gap": _mean_gap(bins, bins["observed"].to_numpy()[None])[0],
+        "chance_gap": np.mean(by_chance),
+        "chance_gap_high": np.quantile(by_chance, _MOST_BY_CHANCE),
+    }
+    return pd.DataFrame({name: [value] for name, value in row.items()})
+
+
+def _mean_gap(
+    bins: pd.DataFrame, observed: Float[np.ndarray, "draws bins"]
+) -> Float[np.ndarray, " draws"]:
+    n = bins["n"].to_numpy(float)
+    gap = np.abs(observed - bins["predicted"].to_numpy())
+    return np.asarray(gap @ n / max(n.sum(), 1))
+
+
+def _gaps_by_chance(bins: pd.DataFrame) -> Float[np.ndarray, " draws"]:
+    """Mean gaps of responses drawn from the predictions: binomial shares in each bin."""
+    share = bins["predicted"].to_numpy().clip(0, 1)
+    deviation = np.maximum(bins["chance_sd"].to_numpy(), np.finfo(np.float32).tiny)
+    # The number of answers whose share scatters so: that of the bin, where all have weight 1.
+    n = np.maximum(np.round(share * (1 - share) / deviation**2), 1).astype(np.int64)
+    drawn = np.random.default_rng(0).binomial(n, share, (_DRAWS, len(bins))) / n
+    return _mean_gap(bins, drawn)
 
 
 @styled()
@@ -104,5 +142,6 @@ def draw_calibration(bins: pd.DataFrame) -> Figure:
     is_heldout = told["source"] == "held-out"
     of = "held-out responses" if is_heldout else "responses that were fitted"
     note = f"{told['n']:,} {of}, 95% intervals. On the dashed line predictions come true."
-    titled(figure, f"Predictions are off by {told['mean_gap']:.3f} on average", note)
+    off = f"Predictions off by {told['mean_gap']:.3f}, by chance {told['chance_gap']:.3f}"
+    titled(figure, off, note)
     return figure

@@ -17,9 +17,6 @@ __all__ = ["draw_heatmap", "draw_loadings", "mean_loadings"]
 
 _MOST_ROWS = 40
 _DARK = 0.7  # from here on numbers are white
-# Both ends of a diverging scale are as dark in grey: negative cells are hatched too, but for those
-# that are shown as 0.0.
-_NEGATIVE = -0.05
 _MOST_NUMBERS = 8  # columns; in more, numbers do not fit
 
 
@@ -62,7 +59,7 @@ def draw_loadings(table: pd.DataFrame) -> Figure:
         [f"dim {k + 1}" for k in range(len(columns))],
         label="mean loading of the items",
         title=f"How {which} loads on {dims}",
-        note="Blue rises with the ability; red, hatched, falls with it.",
+        note="Blue rises with the ability; red, hatched, falls with it; near 0 by chance, perhaps.",
     )
 
 
@@ -106,10 +103,12 @@ def draw_heatmap(
 
 def _cell(axes: Axes, row: int, column: int, value: float, *, is_numbered: bool) -> None:
     colour = "white" if abs(value) > _DARK else "#222222"
-    if value <= _NEGATIVE:
+    value = round(value, 2)
+    # Both ends of a diverging scale are as dark in grey: what is printed with a minus is hatched.
+    if value < 0:
         place = (column - 0.5, row - 0.5)
         hatch = Rectangle(place, 1, 1, fill=False, hatch="////", lw=0, ec=colour, alpha=0.3)
         axes.add_patch(hatch)
     if is_numbered:
-        text = f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)  # without a minus before 0
+        text = f"{value + 0.0:.2f}".replace("-", MINUS)  # without a minus before 0
         axes.text(column, row, text, ha="center", va="center", size=8.5, color=colour)

@@ -5,7 +5,7 @@ import importlib.resources
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jinja2
@@ -39,7 +39,8 @@ def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
         title=title,
         subtitle=subtitle,
         sections=sections,
-        labels=Markup(_labels(sections)),
+        labels=Markup(_labels(sections, lambda view: view.is_cards)),
+        printed_labels=Markup(_labels(sections, _is_printed_as_cards)),
         style=Markup(_file("page.css")),
         script=Markup(_file("page.js")),
     )
@@ -60,6 +61,7 @@ def _template() -> jinja2.Template:
         "prose": _prose,
         "breaking": _breaking,
         "is_number": _is_number,
+        "is_printed_as_cards": _is_printed_as_cards,
     }
     return environment.from_string(_file("page.html.j2"))
 
@@ -74,14 +76,18 @@ def _breaking(text: str) -> Markup:
     return Markup(re.sub(r"([_/.:])(?=\w)", r"\1<wbr>", str(escape(text))))
 
 
-def _labels(sections: Sequence[Section]) -> str:
+def _is_printed_as_cards(view: TableView) -> bool:
+    return view.is_cards and len(view.long_text) > 1
+
+
+def _labels(sections: Sequence[Section], is_wanted: Callable[[TableView], bool]) -> str:
     """Style of the cells of cards: the heading of its column before each, its name in every row.
 
     Said once a table and not in every cell, of which a page has thousands.
     """
     rules = []
     for k, view in enumerate(_tables(sections)):
-        for column, name in enumerate(view.frame.columns if view.is_cards else ()):
+        for column, name in enumerate(view.frame.columns if is_wanted(view) else ()):
             heading = json.dumps(_heading(name)).replace("<", r"\3c ")
             rules.append(f"#t{k} tr > :nth-child({column + 1})::before {{ content: {heading}; }}")
     return "\n".join(rules)
@@ -121,7 +127,12 @@ def _cells(view: TableView) -> list[list[tuple[str, str, str]]]:
         values = view.frame[name]
         if _is_number(view, name):
             numbers = values.astype(float).to_numpy()
-            texts = shown_column(numbers)
+            is_mixed = name in view.mixed
+            texts = (
+                [shown_number(each) for each in numbers.tolist()]
+                if is_mixed
+                else shown_column(numbers)
+            )
             keys = [_sort_key(value) for value in numbers.tolist()]
             columns.append([(*pair, "n") for pair in zip(texts, keys, strict=True)])
         else:

@@ -167,3 +167,9 @@ def test_other_columns_and_shares_are_refused(fitted):
         compare_models(fitted[0], "before", "after", by="subject")
     with pytest.raises(ij.InputError, match="top_share must be a number"):
         compare_models(fitted[0], "before", "after", top_share=2)
+
+
+def test_five_items_at_least_stand_for_a_dim(fitted):
+    with pytest.warns(ij.IrtjaxWarning, match=r"items is 0 items; the 5 of the highest loadings"):
+        found = compare_models(fitted[0], "before", "after", top_share=1e-5)
+    assert (found.dims["n_items"] == 5).all()

@@ -1,6 +1,7 @@
 """Flags: what is planted is found, nothing else is said of clean items, and the table's form."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ from scipy.special import expit
 from irtjax.audit.chance_tail import chance_tail
 from irtjax.audit.dependence import closest_items, identical_items
 from irtjax.audit.flag_names import FLAGS
-from irtjax.audit.flags import flag_items
+from irtjax.audit.flags import _key_reason, flag_items
+from irtjax.data.answers import KEY, UNKNOWN, Answers
+from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
 from irtjax.errors import InputError
@@ -68,6 +71,52 @@ def test_what_is_planted_is_found():
     assert len(items_with(table, "wrong_key")) <= 1  # at a false discovery rate of .8
     pair = table[(table["flag"] == "local_dependence") & (table["item_id"] == "item-20")]
     assert "item-21" in pair["reason"].iloc[0]
+
+
+def test_reasons_of_wrong_keys_count_models_whose_answer_is_not_known():
+    composite = SimpleNamespace(ability=np.arange(6.0)[:, None], group=[0])
+    ids = pd.DataFrame({"log_likelihood_ratio": [5.0], "key": ["B"], "suggested_key": ["C"]})
+
+    def reason(*strong, best=-1):
+        code = np.array([[UNKNOWN], [1], [KEY], *([each] for each in strong)], np.int16)
+        answers = Answers(code, np.array([4]), np.array([True]), [("B", "C")])
+        return _key_reason(0, ids, composite, answers, np.array([best]))
+
+    assert reason(KEY, UNKNOWN, UNKNOWN).startswith(
+        "1 of 3 strong models answer the key 'B', what the others answer is not known; a wrong key"
+    )
+    assert "'B', the others no option in common" in reason(KEY, 1, UNKNOWN)
+    assert reason(KEY, 1, 1, best=1).startswith("2 answer 'C', 1 of 3 strong models answer the key")
+    assert reason(KEY, KEY, KEY).endswith(
+        "times as likely to give these responses, although 3 of 3 strong models answer the key 'B'"
+    )
+
+
+def test_totals_count_held_out_responses_too():
+    matrix = planted().to_dense().copy()
+    matrix[0, ALL_RIGHT], matrix[1, ALL_WRONG] = 0, 1
+    matrix[6:, 17] = -1
+    data = ResponseMatrix.from_dense(matrix)
+    models, items = np.array([0, 1, 0]), np.array([ALL_RIGHT, ALL_WRONG, 17])
+    held = matrix[models, items].astype(np.float32)
+    train = matrix.copy()
+    train[models, items] = -1
+    made = quiet_fit(ResponseMatrix.from_dense(train))
+    order = np.argsort(items, kind="stable")
+    cells = Cells(
+        models[order].astype(np.int32), items[order].astype(np.int32), held[order],
+        np.ones(3, np.float32),
+    )  # fmt: skip
+    table = flag_items(dataclasses.replace(made, heldout=cells), bootstrap=0)
+    assert data.totals("items")[1][ALL_RIGHT] < 1
+    assert ALL_RIGHT not in items_with(table, "all_right")
+    assert ALL_WRONG not in items_with(table, "all_wrong")
+    rows = table.set_index(["flag", "item_id"])["reason"]
+    ceiling = rows["ceiling", f"item-{ALL_RIGHT}"]
+    assert ceiling == f"{1 - 1 / N_MODELS:.1%} of {N_MODELS} responses right"
+    assert rows["few_responses", "item-17"] == "5 responses fitted"
+    without = flag_items(made, bootstrap=0)
+    assert ALL_RIGHT in items_with(without, "all_right")
 
 
 def test_thresholds_are_what_is_asked_and_not_what_was_found():
@@ -170,7 +219,7 @@ def test_only_items_of_a_group_are_compared():
 
 
 def test_copies_are_found_in_the_cells_that_both_have():
-    response = planted().to_dense()
+    response = planted().to_dense().copy()
     response[np.random.default_rng(2).random(response.shape) < 0.1] = -1
     table = flag_items(quiet_fit(ResponseMatrix.from_dense(response)), bootstrap=0)
     assert sorted(items_with(table, "identical_responses")) == list(COPIES)

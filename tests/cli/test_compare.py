@@ -34,7 +34,7 @@ def test_it_writes_what_python_finds(irtjax, finished_run, tmp_path):
         (["model-00", "nobody"], "model 'nobody' was not in the fit"),
         (["model-00", "model-00"], "'model-00' is compared with itself"),
         (["model-00", "model-01", "--by", "subject"], "items have no column 'subject'"),
-        (["model-00", "model-01", "--top", "0"], "top_share must be a number"),
+        (["model-00", "model-01", "--top", "0"], "--top is a share above 0, up to 1, not 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(irtjax, finished_run, tmp_path, arguments, message):

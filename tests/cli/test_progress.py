@@ -3,7 +3,7 @@
 import io
 import sys
 
-from irtjax.cli.progress import shown_folds, shown_progress
+from irtjax.cli.progress import shown_folds, shown_parts, shown_progress
 from irtjax.fit.driver import Progress, Trace
 
 
@@ -49,3 +49,13 @@ def test_folds_show_which_fit_they_are_of(monkeypatch):
         on_fold("fit", 2, 0)
         on_fold("fit", 2, 1)
     assert "fit, dims 2: fold 2" in terminal.getvalue()
+
+
+def test_an_audit_shows_its_part(monkeypatch):
+    terminal = terminal_of(monkeypatch)
+    with shown_parts(quiet=False) as on_part:
+        on_part("Dimensions", 3, 11)
+    assert "Dimensions" in terminal.getvalue()
+    assert "part 4 of 11" in terminal.getvalue()
+    with shown_parts(quiet=True) as on_part:
+        assert on_part is None

@@ -63,6 +63,49 @@ def test_responses_are_believed():
     assert answers.code[:2, 0].tolist() == [KEY, UNKNOWN]
 
 
+def test_whole_numbers_and_letters_are_compared_as_such():
+    same = [(m, j, {"B": "2.0", "C": "3", "A": "a"}.get(a, a), k) for m, j, a, k in GOOD]
+    same = [(m, j, a, {"B": "2"}.get(k, k)) for m, j, a, k in same]
+    answers = coded_answers(table(same), DATA)
+    assert answers.code.tolist() == coded_answers(table(GOOD), DATA).code.tolist()
+    assert answers.options == [("2", "3", "a"), ("y", "x"), ()]
+    lower = [(m, j, a and a.lower(), k) for m, j, a, k in GOOD]
+    found = coded_answers(table(lower), DATA)
+    assert found.code.tolist() == answers.code.tolist()
+    assert found.options[0] == ("B", "c", "a")
+    # Where keys differ by case alone, so do the options.
+    apart = [("a", "p", "A", "A"), ("b", "p", "a", "A"), ("a", "q", "x", "a")]
+    assert coded_answers(table(apart), DATA).options[0] == ("A", "a")
+    # Rows that spell one key in two ways agree.
+    twice = coded_answers(table([("a", "p", "3", "3.0"), ("b", "p", "4", "3")]), DATA)
+    assert twice.code[:2, 0].tolist() == [KEY, 1]
+
+
+@pytest.mark.parametrize(
+    "coded, said",
+    [
+        (
+            lambda y: ("H", "I"),
+            "20 of 20 right responses have another answer than the key (item 'i",
+        ),
+        (lambda y: ("B", "B"), "20 of 20 wrong responses have the key as their answer"),
+    ],
+)
+def test_answers_coded_otherwise_than_the_keys_are_refused(coded, said):
+    y = np.array([[0, 1] * 20], np.int8)
+    ids = [f"i{k}" for k in range(40)]
+    data = ResponseMatrix.from_dense(y, model_ids=["a"], item_ids=ids)
+    rows = [("a", name, *coded(each)) for name, each in zip(ids, y[0], strict=True)]
+    with pytest.raises(InputError) as refused:
+        coded_answers(table(rows), data)
+    assert said in str(refused.value)
+    # A tenth of them may be a judge's doing.
+    for k in range(10):
+        rows[k] = ("a", ids[k], "I" if y[0, k] else "Z", "I")
+    with pytest.warns(IrtjaxWarning, match="the responses are believed"):
+        coded_answers(table(rows), data)
+
+
 def test_answers_of_others_are_left_out_with_a_count():
     with pytest.warns(IrtjaxWarning, match="1 answer of other models or items"):
         coded_answers(table([*GOOD, ("z", "p", "B", "B")]), DATA)

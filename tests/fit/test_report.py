@@ -47,11 +47,24 @@ def test_many_dims_are_listed_in_words():
     assert weak.startswith("dim 2 explains 0.00% of the items' variance")
 
 
+def test_one_dim_cannot_be_made_fewer():
+    dim = {"explained_variance": 1e-4, "top_model": "gpt", "top_model_share": 0.76}
+    (of_one,) = _dim_warnings([dim | {"flags": "one_model"}], [])
+    assert of_one == (
+        "dim 1 is carried by one model ('gpt', 76% of its variance): it describes that model, not "
+        "an ability; check that model's responses, leave it out and compare"
+    )
+    for alike in ([], [0]):
+        (text,) = _dim_warnings([dim | {"flags": "no_signal"}], alike)
+        assert "fewer" not in text
+
+
 def test_dims_of_single_models_are_one_sentence():
     report = _reported([1, 1], [False, True])
     assert report["warnings"] == [
         "dim 2 is carried by one model ('model-00', 100% of its variance): it describes that "
-        "model, not an ability; use fewer dims"
+        "model, not an ability; check that model's responses, leave it out and compare, or use "
+        "fewer dims"
     ]
     both = _reported([1, 1e-4], [True, True])
     assert [note.partition(" (")[0] for note in both["warnings"]][1] == (

@@ -20,6 +20,7 @@ from irtjax.report.blocks import Section, TableView, Words
 from irtjax.report.item_curves import chosen_items
 from irtjax.report.page import render_page, shown_column, shown_number
 from irtjax.report.part import Request
+from irtjax.report.parts.dimensions import DIMENSIONS
 from irtjax.report.parts.flags import FLAGS
 from irtjax.report.style import MINUS
 from irtjax.report.trust import trust_checks
@@ -102,6 +103,48 @@ def test_accused_blocks_copies_dims_and_bare_items_are_not_trusted(plain_fit, pl
     assert verdicts(tables | {"data_summary": many})["data"] == "look"
 
 
+def test_dims_that_refits_do_not_find_are_not_trusted(plain_fit, plain_audit):
+    def check(flags, stable):
+        dim = {"name": "dim1", "explained_variance": 0.3, "flags": flags}
+        dim |= {"top_model": "gpt", "top_model_share": 0.76}
+        told = {"dim": [1], "is_stable": [stable], "reason": ["" if stable else "models: low"]}
+        made = dataclasses.replace(plain_fit, report=plain_fit.report | {"dimensions": [dim]})
+        found = trust_checks(made, {"dim_stability": pd.DataFrame(told)}).set_index("check")
+        return found.loc["dim1"].tolist()
+
+    explains = "explains 30.0% of the items' variance"
+    of_one = "gpt alone holds 76% of its spread: check that model's responses"
+    assert check("", True) == ["good", explains]
+    assert check("", False) == ["bad", f"{explains}; refits do not find it again (models: low)"]
+    assert check("one_model", True)[1].startswith(f"{explains}; {of_one}")
+    # What comes back as that of one model is said so where it is said to come back.
+    tables = dict(plain_audit.tables)
+    request = Request(plain_fit, "benchmark", quick=True)
+    assert not [each for each in DIMENSIONS.blocks(request, tables) if isinstance(each, Words)]
+    tables["dim_variance"] = tables["dim_variance"].assign(flags="one_model", top_model="gpt")
+    tables["dim_stability"] = tables["dim_stability"].assign(is_stable=True)
+    (words,) = (each for each in DIMENSIONS.blocks(request, tables) if isinstance(each, Words))
+    assert words.text.startswith("Dim 1 comes back, and gpt alone holds")
+
+
+def test_predictions_off_by_no_more_than_chance_are_calibrated(plain_fit):
+    def check(gap, chance, high, source="held-out"):
+        told = {"source": source, "mean_gap": gap, "chance_gap": chance, "chance_gap_high": high}
+        found = trust_checks(plain_fit, {"calibration_summary": pd.DataFrame([told])})
+        return found.set_index("check").reindex(["calibration"]).iloc[0]
+
+    # 12 x 200 responses drawn from the fit's own model, and ChemBench.
+    assert check(0.082, 0.080, 0.108)["verdict"] == "good"
+    assert check(0.030, 0.016, 0.021)["verdict"] == "look"
+    assert check(0.080, 0.016, 0.021)["verdict"] == "bad"
+    assert check(0.112, 0.080, 0.108)["verdict"] == "look"
+    assert check(0.004, 0.001, 0.002)["verdict"] == "good"
+    said = check(0.030, 0.016, 0.021)["finding"]
+    assert "off by 0.030 on average" in said
+    assert "by 0.016 (0.021 at most, 19 times in 20)" in said
+    assert check(0.3, 0.01, 0.02, source="fitted").isna().all()
+
+
 def test_items_of_few_responses_are_not_trusted(plain_fit):
     dense = plain_fit.data.to_dense().copy()
     dense[5:, :20] = -1
@@ -124,7 +167,7 @@ def test_benchmarks_that_some_items_lack_are_counted(plain_fit):
 def test_reasons_stand_beside_the_ids(hostile_audit):
     flags = re.search(r"of each flag the first 40</h3>(.*?)</table>", hostile_audit.html, re.S)
     headings = re.findall(r"<th [^>]*>(.*?)</th>", flags.group(1), re.S)
-    assert headings[:3] == ["item id", "flag", "reason"]
+    assert headings[:5] == ["item id", "flag", "reason", "text", "value"]
     assert '<th scope="row" class="i">' in flags.group(1)
 
 
@@ -253,6 +296,14 @@ def test_numbers_are_shown_to_four_digits():
         12.345: "12.35",
     }
     assert {value: shown_number(value) for value in shown} == shown
+
+
+def test_numbers_of_different_things_have_their_own_digits():
+    frame = pd.DataFrame({"item_id": ["a", "b", "c"], "value": [0.000469, -3.32, 5.0]})
+    view = TableView(frame, "flags.csv", "Flags", 3, mixed=["value"])
+    page = render_page("t", "s", [Section("x", "X", [view])])
+    shown = re.findall(r'<td class="n" data-v="[^"]*">(.*?)</td>', page)
+    assert shown == ["0.00047", f"{MINUS}3.320", "5"]
 
 
 def test_numbers_of_a_column_line_up():

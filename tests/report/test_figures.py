@@ -1,5 +1,6 @@
 """The numbers behind the figures, against plain NumPy; and that every figure can be drawn."""
 
+import dataclasses
 import re
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -19,7 +20,7 @@ from irtjax.report.heatmap import draw_heatmap, draw_loadings, mean_loadings
 from irtjax.report.item_curves import chosen_items, item_curves, observed_shares
 from irtjax.report.items_scatter import draw_items, items_summary
 from irtjax.report.plot import KINDS, plot
-from irtjax.report.style import shortened, shortened_together, svg_of
+from irtjax.report.style import MINUS, shortened, shortened_together, svg_of
 from irtjax.report.trace import trace_table
 
 
@@ -88,6 +89,29 @@ def test_calibration_bins_are_those_of_the_calibration_error(plain_fit):
     interval = stats.binomtest(round(first["observed"] * first["n"]), int(first["n"]))
     wilson = interval.proportion_ci(method="wilson")
     np.testing.assert_allclose([first["low"], first["high"]], wilson, atol=1e-4)
+
+
+def test_gaps_by_chance_are_those_of_responses_drawn_from_the_predictions(plain_fit):
+    cells = plain_fit.heldout
+    p = plain_fit.predict_cells(cells.model_index, cells.item_index).astype(np.float64)
+    rng = np.random.default_rng(1)
+    gaps = [calibration_error(p, rng.random(len(p)) < p) for _ in range(1000)]
+    found = calibration_summary(calibration_bins(plain_fit)).iloc[0]
+    np.testing.assert_allclose(found["chance_gap"], np.mean(gaps), rtol=0.05)
+    np.testing.assert_allclose(found["chance_gap_high"], np.quantile(gaps, 0.95), rtol=0.05)
+
+
+def test_scores_scatter_less_by_chance_than_right_and_wrong_answers(plain_fit):
+    cells = plain_fit.heldout
+    p = plain_fit.predict_cells(cells.model_index, cells.item_index)
+    rng = np.random.default_rng(2)
+    score = rng.beta(9 * p, 9 * (1 - p)).astype(np.float32)  # of a tenth of the variance
+    scored = dataclasses.replace(plain_fit, heldout=dataclasses.replace(cells, response=score))
+    plain, found = (
+        calibration_summary(calibration_bins(each)).iloc[0] for each in (plain_fit, scored)
+    )
+    ratio = found["chance_gap"] / plain["chance_gap"]
+    np.testing.assert_allclose(ratio, 0.1**0.5, rtol=0.15)
 
 
 def test_without_held_out_responses_calibration_says_so(hostile_fit):
@@ -180,12 +204,14 @@ def test_items_are_summed_up_as_drawn():
 
 
 def test_heatmaps_share_one_symmetric_scale_and_say_what_falls_without_colour():
-    value = np.array([[0.2, -0.004], [np.nan, -0.9]])
+    value = np.array([[0.2, -0.004], [np.nan, -0.9], [-0.006, 0.01]])
     names = {"label": "l", "title": "t", "note": "n"}
-    axes, bar = draw_heatmap(value, ["a", "b"], ["c", "d"], **names).axes
+    axes, bar = draw_heatmap(value, ["a", "b", "e"], ["c", "d"], **names).axes
     assert axes.images[0].get_clim() == (-1, 1)
-    assert [text.get_text() for text in axes.texts] == ["0.20", "0.00", "\N{MINUS SIGN}0.90"]
-    assert [patch.get_xy() for patch in axes.patches] == [(0.5, 0.5)]  # hatched
+    texts = [text.get_text() for text in axes.texts]
+    assert texts == ["0.20", "0.00", f"{MINUS}0.90", f"{MINUS}0.01", "0.01"]
+    # What is printed with a minus is hatched, and nothing else.
+    assert [patch.get_xy() for patch in axes.patches] == [(0.5, 0.5), (-0.5, 1.5)]
     assert list(bar.get_xticks()) == [-1, -0.5, 0, 0.5, 1]
 
 

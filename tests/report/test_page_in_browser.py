@@ -53,6 +53,16 @@ window.addEventListener("load", () => {
     named: [...document.querySelectorAll("figure svg, .scroll, input, select")]
       .every((each) => each.ariaLabel || each.getAttribute("aria-labelledby")),
     cards: cards(),
+    tables: Object.fromEntries(["models", "dims", "benchmarks"].map((name) => [
+      name, [...document.querySelectorAll(`#${name} tbody`)]
+        .map((body) => [...body.rows].find((row) => !row.hidden))
+        .map((row) => getComputedStyle(row).display),
+    ])),
+    // How much of the flags is hidden beside the text, which stands right after the reason.
+    hidden: (({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(
+      document.querySelector("#flags .cards")),
+    columns: [...document.querySelectorAll("#flags .cards thead th")].slice(0, 5)
+      .map((head) => head.textContent),
   };
   document.title = "probe " + JSON.stringify(told);
   window.parent.document.title = document.title;
@@ -116,6 +126,8 @@ def test_the_page_sorts_and_filters_without_console_errors(chromium, page):
     assert found["width"] <= 1200
     assert found["named"]
     cards = found["cards"]
+    assert found["hidden"] <= 0
+    assert found["columns"] == ["item id", "flag", "reason", "text", "value"]
     assert not cards["isCard"]
     assert not cards["hasButton"]
     assert cards["before"] == cards["all"]
@@ -137,6 +149,8 @@ def test_the_page_fits_a_phone(chromium, page):
     found = told(document)
     assert found["inner"] == PHONE
     assert found["width"] == found["room"]  # nothing sticks out
+    for name in ("models", "dims", "benchmarks"):
+        assert set(found["tables"][name]) == {"grid"}, name  # nothing is cut off on the right
     cards = found["cards"]
     assert cards["isCard"]
     assert cards["hasSorter"]
@@ -150,4 +164,8 @@ def test_the_page_prints(chromium, page, tmp_path):
     target = tmp_path / "page.pdf"
     _, log = opened(chromium, page, 1000, f"--print-to-pdf={target}")
     assert "CONSOLE" not in log, log
-    assert target.read_bytes().startswith(b"%PDF")
+    printed = target.read_bytes()
+    assert printed.startswith(b"%PDF")
+    # A narrow column of texts made 22 pages of a report with 28 flags that has 13 as cards.
+    n_pages = len(re.findall(rb"/Type\s*/Page\b", printed))
+    assert 5 < n_pages <= 18

@@ -103,8 +103,14 @@ def _by_column(
     several = len(request.columns) > 1
     frame = shown[["column", *columns] if several else columns].head(_MOST_ROWS)
     if not several:
-        frame = frame.rename(columns={"value": request.columns[0]})
-    return TableView(frame, csv, title, len(table), True, ["column"] if several else [])
+        frame = _headed(frame, request.columns[0])
+    choices = ["column"] if several else []
+    return TableView(frame, csv, title, len(table), True, choices, is_cards=True)
+
+
+def _headed(table: pd.DataFrame, column: str | None) -> pd.DataFrame:
+    """The table with its values under the name of the column that they are of."""
+    return table if column in table else table.rename(columns={"value": column})
 
 
 def _expectations(request: Request, tables: Tables) -> list[Block]:
@@ -112,7 +118,7 @@ def _expectations(request: Request, tables: Tables) -> list[Block]:
     if "benchmark_expected" in tables:
         table = tables["benchmark_expected"]
         title = f"Do they measure their {request.expected}"
-        shown = table.head(_MOST_ROWS)
+        shown = _headed(table.head(_MOST_ROWS), request.group)
         blocks.append(
             TableView(
                 shown,
@@ -132,7 +138,8 @@ def _expectations(request: Request, tables: Tables) -> list[Block]:
                 Words("No benchmark mixes different signals by sub-category (benchmark_mixed.csv).")
             )
         else:
-            shown, title = mixed.head(_MOST_ROWS), "Benchmarks that mix several signals"
+            title = "Benchmarks that mix several signals"
+            shown = _headed(mixed.head(_MOST_ROWS), request.group)
             blocks.append(TableView(shown, "benchmark_mixed.csv", title, len(table), True))
     return blocks
 

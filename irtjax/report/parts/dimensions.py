@@ -11,7 +11,7 @@ from irtjax.audit.dimensions import (
     refit_agreement,
     stable_dims,
 )
-from irtjax.report.blocks import Block, Guide, TableView
+from irtjax.report.blocks import Block, Guide, TableView, Words
 from irtjax.report.dims_chart import draw_dim_correlations, draw_dims
 from irtjax.report.part import Part, Request, Tables, drawn
 
@@ -22,7 +22,7 @@ _GUIDE = Guide(
     "half of the items, without half of the models) find the dims of this fit again.",
     reading="Correlation is that of the models' abilities in the refit with those here, congruence "
     "the same of the items' loadings; both are 1 at best. An unstable dim describes these data, "
-    "not an ability.",
+    "not an ability; one that comes back may still be that of one model, which every refit has.",
     action="Fit with the number of dims that is ringed (with `--quick` none is compared). Do not "
     "name or report a dim that is not stable or has no signal.",
 )
@@ -72,9 +72,24 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
             is_cards=True,
         )
     )
+    blocks += _of_one_model(request, tables)
     title = "What each dim explains of the items' variance"
-    blocks.append(TableView(variance, "dim_variance.csv", title, len(variance)))
+    blocks.append(TableView(variance, "dim_variance.csv", title, len(variance), is_cards=True))
     return blocks
+
+
+def _of_one_model(request: Request, tables: Tables) -> list[Block]:
+    """What refits cannot see: they find a dim again as long as its one model is among theirs."""
+    variance, stability = tables["dim_variance"], tables["dim_stability"]
+    mine = variance[variance["dims"] == request.fit.spec.dims].merge(stability, on="dim")
+    return [
+        Words(
+            f"Dim {row.dim} comes back, and {row.top_model} alone holds {row.top_model_share:.0%} "
+            "of its spread: refits find that model again, and not an ability that models differ in."
+        )
+        for row in mine.itertuples()
+        if row.is_stable and "one_model" in str(row.flags)
+    ]
 
 
 def _compared(request: Request, tables: Tables) -> list[Block]:

@@ -24,7 +24,7 @@ _TEXTS = ("text", "question", "prompt", "input", "query", "problem", "content", 
 _MOST_OF_A_FLAG = 40
 _MOST_ROWS = 400
 _SAMPLES = 2
-_FIRST_COLUMNS = ("item_id", "flag", "reason", "value", "threshold")
+_FIRST_COLUMNS = ("item_id", "flag", "reason", "text", "value", "threshold")
 
 
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
@@ -52,7 +52,8 @@ def _text_of_items(request: Request) -> pd.Series | None:
 def _blocks(request: Request, tables: Tables) -> list[Block]:
     flags, counts = tables["flags"], tables["flag_counts"]
     shown = flags.groupby("flag", sort=False).head(_MOST_OF_A_FLAG).head(_MOST_ROWS)
-    shown = shown[list(dict.fromkeys([*_FIRST_COLUMNS, *shown.columns]))]
+    first = [name for name in _FIRST_COLUMNS if name in shown]
+    shown = shown[list(dict.fromkeys([*first, *shown.columns]))]
     return [
         TableView(
             counts, "flag_counts.csv", "How many of each", len(counts), long_text=["meaning"]
@@ -64,6 +65,7 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
             len(flags),
             is_searchable=True,
             choices=["flag"],
+            mixed=["value", "threshold"],
             is_cards=True,
             long_text=["reason", *(["text"] if "text" in flags else [])],
         ),

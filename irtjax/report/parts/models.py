@@ -50,7 +50,9 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
         blocks.append(drawn(figure, f"abilities-{k}", text, "ability_intervals"))
     shown = ordered.head(_MOST_ROWS)
     title = f"Models by {by.replace('_', ' ')}"
-    blocks.append(TableView(shown, "models.csv", title, len(models), is_searchable=True))
+    blocks.append(
+        TableView(shown, "models.csv", title, len(models), is_searchable=True, is_cards=True)
+    )
     return blocks
 
 
