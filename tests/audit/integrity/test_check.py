@@ -6,7 +6,9 @@ import pytest
 
 from irtjax.audit.integrity.check import audit_data
 from irtjax.data.responses import ResponseMatrix
+from irtjax.data.simulate import simulate
 from irtjax.errors import InputError
+from irtjax.model.spec import ModelSpec
 from tests.audit.integrity.cases import clean, of_kind, with_rows
 
 B3 = slice(1900, 3900)  # of the benchmarks of `clean`
@@ -104,6 +106,30 @@ def test_a_model_given_twice_counts_once():
     assert len(found) == 3
     assert audit.effective_models == pytest.approx(10, abs=0.2)
     np.testing.assert_allclose(audit.models.evidence[[3, 4, 8]], 1 / 3, atol=0.05)
+
+
+@pytest.mark.parametrize("family", ["2pl", "3pl"])
+@pytest.mark.parametrize("n_models", [100, 500])
+def test_chance_likeness_on_few_items_is_no_copy(n_models, family):
+    drawn = simulate(ModelSpec(family), n_models=n_models, n_items=30, n_benchmarks=1, seed=11)
+    audit = audit_data(drawn.data)
+    assert audit.effective_models == pytest.approx(n_models, rel=0.01)
+    # Copies among as many models are known for what they are.
+    dense = drawn.data.dense.copy()
+    middle = np.argsort(dense.mean(axis=1))[n_models // 2]
+    copies = [k for k in range(4) if k != middle]
+    dense[copies] = dense[middle]
+    audit = audit_data(ResponseMatrix.from_dense(dense))
+    assert audit.effective_models == pytest.approx(n_models - len(copies), rel=0.01)
+
+
+def test_a_fine_tune_counts_in_part():
+    data = simulate(ModelSpec("2pl"), n_models=20, n_items=3000, n_benchmarks=5, seed=21).data
+    dense, rng = data.dense.copy(), np.random.default_rng(0)
+    dense[5] = np.where(rng.random(3000) < 0.6, dense[6], dense[5])
+    models = audit_data(with_rows(data, dense)).models
+    assert models["evidence"].sum() == pytest.approx(19.5, abs=0.1)
+    np.testing.assert_allclose(models["evidence"].drop([5, 6]), 1, atol=0.01)
 
 
 @pytest.mark.parametrize("value", [0, 1])
