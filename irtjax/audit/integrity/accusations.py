@@ -114,25 +114,26 @@ def out_of_order(
         rows += [_member_row(data, evidence, order, k, n_blocks) for k in range(len(order.member))]
     main = evidence.main
     for at in np.flatnonzero(alone | evidence.is_inverted):
+        is_inverted = bool(evidence.is_inverted[at])
+        expected = float((main.unguessed if is_inverted else main.expected)[at])
         after = " after its shift is undone" if int(evidence.model[at]) in was_moved else ""
         numbers = (
-            f"correlation with the other models {main.seen[at]:.3f}, expected "
-            f"{main.expected[at]:.2f}{after}"
+            f"correlation with the other models {main.seen[at]:.3f}, expected {expected:.2f}{after}"
         )
         said = (
             f"right where wrong is expected: {numbers}"
-            if evidence.is_inverted[at]
+            if is_inverted
             else f"not in the order of the other models, nor shifted: {numbers}"
         )
-        z = float(main.z_inverted[at] if evidence.is_inverted[at] else main.z[at])
+        z = float(main.z_inverted[at] if is_inverted else main.z[at])
         rows.append(
             {
-                "kind": "inverted" if evidence.is_inverted[at] else "misordered",
+                "kind": "inverted" if is_inverted else "misordered",
                 "model_id": data.model_ids[evidence.model[at]],
                 "benchmark": evidence.benchmark.name,
                 "n_responses": int(evidence.n_cells[at]),
                 "seen": main.seen[at],
-                "expected": main.expected[at],
+                "expected": expected,
                 "z": z,
                 "p_adjusted": float(adjusted(np.asarray(norm.cdf(z)), n_blocks)),
                 "explanation": said,

@@ -41,6 +41,34 @@ def test_an_inverted_block_is_inverted():
     assert row["seen"] < -row["expected"] / 3
 
 
+@pytest.mark.parametrize("family", ["2pl", "3pl"])
+def test_any_model_may_be_inverted(family):
+    # A strong one looks like the weakest then, who might guess.
+    data = simulate(ModelSpec(family), n_models=12, n_items=3200, n_benchmarks=2, seed=21).data
+    block = np.flatnonzero(data.item_metadata["benchmark"] == "benchmark-1")
+    for model in range(12):
+        dense = data.dense.copy()
+        dense[model, block] = 1 - dense[model, block]
+        (row,) = accused(data, dense).to_dict("records")
+        named = ("inverted", f"model-{model:02}", "benchmark-1")
+        assert (row["kind"], row["model_id"], row["benchmark"]) == named
+        assert row["expected"] / 3 < -row["seen"]
+        assert row["z"] < -5
+
+
+@pytest.mark.parametrize("far", [2, 3])
+def test_a_model_far_from_the_rest_is_not_inverted(far):
+    # Items that differ in slope, with its sign, more than in easiness: it disagrees for that.
+    rng = np.random.default_rng(1)
+    slope = rng.lognormal(0, 0.5, 1000) * np.where(rng.random(1000) < 0.2, -1, 1)
+    ability = np.append(rng.normal(-0.4 * far, 0.7, 11), far)
+    p = 1 / (1 + np.exp(-(np.outer(ability, slope) + rng.normal(0, 0.5, 1000))))
+    audit = audit_data(ResponseMatrix.from_dense((rng.random(p.shape) < p).astype(np.int8)))
+    block = audit.blocks.iloc[-1]
+    assert block["agreement"] < -5 * block["agreement_se"]
+    assert audit.accusations.empty
+
+
 def test_a_second_order_is_a_group_with_its_weak_members():
     data, dense, rng = planted(sizes=(300, 1000, 600, 6000))
     order = rng.permutation(6000)
