@@ -25,8 +25,10 @@ def block_table(
     """A row a block with responses, in the order of the models and the benchmarks.
 
     `agreement` is the correlation with the other models' blocks as they stand, `expected_agreement`
-    what models of this accuracy reach, `z` the distance from a third of it in standard errors.
-    `best_lag` is 0 where a block fits in its place and empty where nothing was searched.
+    what models of this accuracy reach, `z` the distance from a third of it in standard errors; of
+    inverted blocks what they reach without guessing, and the distance from 0.
+    `best_lag` is 0 where a block fits in its place and empty where nothing was searched;
+    `closest_model` is empty where no other model's answers correlate with the block's.
     """
     model, group = np.nonzero(n_cells)
     size = n_cells.shape
@@ -34,11 +36,15 @@ def block_table(
     closest = np.full(size, -1)
     for g, each in enumerate(evidence):
         main, at = each.main, each.model
-        numbers = (main.seen, main.error, main.expected, main.z, each.closest_correlation)
+        expected = np.where(each.is_inverted, main.unguessed, main.expected)
+        z = np.where(each.is_inverted, main.z_inverted, main.z)
+        has_closest = each.closest_correlation > 0
+        alike = np.where(has_closest, each.closest_correlation, np.nan)
+        numbers = (main.seen, main.error, expected, z, alike)
         for name, values in zip(_NUMBERS[:5], numbers, strict=True):
             grids[name][at, g] = np.where(main.is_tested, values, np.nan)
         grids["best_lag"][at, g] = np.where(main.is_tested & (main.z > 0), 0, np.nan)
-        closest[at, g] = np.where(main.is_tested, at[each.closest], -1)
+        closest[at, g] = np.where(main.is_tested & has_closest, at[each.closest], -1)
     for (i, g), lag in lags.items():
         grids["best_lag"][i, g], grids["lag_z"][i, g] = lag.lag, lag.z
     names = np.array([each.benchmark.name for each in evidence], object)

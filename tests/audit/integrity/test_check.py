@@ -56,6 +56,21 @@ def test_any_model_may_be_inverted(family):
         assert row["z"] < -5
 
 
+def test_a_block_like_no_other_has_no_closest_model():
+    data, dense, _ = planted()
+    dense[3, B3] = 1 - dense[3, B3]
+    audit = audit_data(with_rows(data, dense))
+    blocks = audit.blocks.set_index(["model_id", "benchmark"])
+    block = blocks.loc[("m3", "b3")]
+    assert block["closest_model"] == ""
+    assert np.isnan(block["closest_correlation"])
+    assert [block["expected_agreement"], block["z"]] == pytest.approx(
+        audit.accusations[["expected", "z"]].iloc[0].tolist()
+    )
+    assert (blocks["closest_model"] != blocks.index.get_level_values(0)).all()
+    assert (blocks["closest_model"] != "").sum() == len(blocks) - 1
+
+
 @pytest.mark.parametrize("far", [2, 3])
 def test_a_model_far_from_the_rest_is_not_inverted(far):
     # Items that differ in slope, with its sign, more than in easiness: it disagrees for that.
