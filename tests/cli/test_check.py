@@ -62,6 +62,21 @@ def test_clean_data_are_said_to_be(irtjax, responses, tmp_path):
     assert irtjax("check", responses, "--out", "found", "--force", "--quiet").out == ""
 
 
+def test_a_column_with_gaps_and_no_column(irtjax, responses, tmp_path):
+    table = pd.read_csv(responses)
+    table.loc[table["item_id"] == table["item_id"].iloc[0], "benchmark"] = None
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    outcome = irtjax("check", "gaps.csv", "--out", "found")
+    assert (outcome.code, len(outcome.error_lines)) == (0, 1)
+    assert "column 'benchmark' has no value for 1 item of 200" in outcome.err
+    assert "none of 30 blocks" in outcome.out
+    outcome = irtjax("check", "gaps.csv", "--group", "none", "--out", "again")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "none of 30 blocks" in outcome.out
+    outcome = irtjax("check", "gaps.csv", "--group", "benchmark", "--out", "refused")
+    assert (outcome.code, len(outcome.error_lines)) == (2, 1)
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [

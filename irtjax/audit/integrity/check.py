@@ -12,7 +12,7 @@ from irtjax.audit.integrity.accusations import (
     moved_rows,
     out_of_order,
 )
-from irtjax.audit.integrity.blocks import DEFAULT_GROUP, Benchmark, Columns, benchmarks_of
+from irtjax.audit.integrity.blocks import Benchmark, Columns, benchmarks_of, chosen_group
 from irtjax.audit.integrity.copies import Similarity
 from irtjax.audit.integrity.evidence import Evidence, gather_evidence
 from irtjax.audit.integrity.fillings import filled_rows
@@ -133,8 +133,10 @@ def audit_data(
 
     Args:
         data: the responses.
-        group: column of item metadata that names the benchmark; `benchmark` without, where there is
-            such a column, and all items as one where there is none.
+        group: column of item metadata that names the benchmark; `none` for all items as one; None
+            for the column `benchmark`, where each item has a value in it (where only some have, it
+            is not used, with an `IrtjaxWarning`), and all items as one where there is no such
+            column.
         published: declared averages, columns `model_id`, `benchmark`, `score` (shares, or
             percentages where any exceeds 1).
         tolerance: how far a published score may be off, as a share, without being accused. Scores
@@ -157,9 +159,7 @@ def audit_data(
     check_number("tolerance", tolerance, 0, 1)
     _check_models(data)
     declared = None if published is None else check_published(published)
-    if group is None and DEFAULT_GROUP in data.item_metadata:
-        group = DEFAULT_GROUP
-    benchmarks, columns = benchmarks_of(data, group), Columns(data)
+    benchmarks, columns = benchmarks_of(data, chosen_group(data, group)), Columns(data)
     counts = _counts(columns, benchmarks)
     similarity = Similarity(data.n_models)
     evidence = [

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from irtjax.audit.integrity.blocks import DEFAULT_GROUP
+from irtjax.audit.integrity.blocks import NO_GROUP
 from irtjax.audit.integrity.check import audit_data
 from irtjax.checks import counted
 from irtjax.fit.all_responses import all_responses
@@ -40,11 +40,8 @@ _COLUMNS = [
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
     # What was held out of the fit is evidence all the same, and part of every published average.
     data = all_responses(request.fit)
-    if request.group is None:
-        # A column that some items lack would be refused: all items are one then.
-        metadata = data.item_metadata.drop(columns=DEFAULT_GROUP, errors="ignore")
-        data = data.replace(item_metadata=metadata)
-    found = audit_data(data, group=request.group, published=request.published)
+    # The request has its default by now: None is all items as one.
+    found = audit_data(data, group=request.group or NO_GROUP, published=request.published)
     summary = {
         "n_models": len(found.models),
         "effective_models": found.effective_models,

@@ -7,7 +7,7 @@ import pytest
 from irtjax.audit.integrity.check import audit_data
 from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.model.spec import ModelSpec
 from tests.audit.integrity.cases import clean, of_kind, with_rows
 
@@ -257,6 +257,20 @@ def test_one_benchmark_without_metadata():
     audit = audit_data(data)
     assert audit.blocks["benchmark"].unique().tolist() == ["all"]
     assert audit.accusations.empty
+
+
+def test_a_default_column_with_gaps_is_left_with_a_warning_a_named_one_refused():
+    data = clean(0)
+    names = data.item_metadata["benchmark"].astype(object)
+    gappy = data.replace(item_metadata=pd.DataFrame({"benchmark": names.where(names != "b2")}))
+    said = "column 'benchmark' has no value for 600 items of 4,700.*'item-1300'.*all items are one"
+    with pytest.warns(IrtjaxWarning, match=said):
+        found = audit_data(gappy)
+    with pytest.raises(InputError, match="'item-1300' has no value in column 'benchmark'"):
+        audit_data(gappy, group="benchmark")
+    for each in (data, gappy):
+        whole = audit_data(each, group="none")
+        pd.testing.assert_frame_equal(whole.blocks, found.blocks)
 
 
 def test_a_copy_of_the_only_block_is_a_copy_of_the_model():
