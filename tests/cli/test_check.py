@@ -114,3 +114,12 @@ def test_scores_without_a_column_are_refused(irtjax, responses, tmp_path):
     outcome = irtjax("check", responses, "--out", "found", "--published", "scores.csv")
     assert outcome.code == 2
     assert "no column 'score'" in outcome.err
+
+
+@pytest.mark.parametrize("text, said", [("88.1%", "'88.1%'"), ("", "''"), ("140", "140")])
+def test_a_score_that_is_none_is_quoted(irtjax, faulty, tmp_path, text, said):
+    (tmp_path / "scores.csv").write_text(f"model,benchmark,score\nm0,b3,50\nm1,b3,{text}\n")
+    call = ("check", faulty / "responses.npz", "--published", "scores.csv", "--out", "found")
+    outcome = irtjax(*call)
+    assert (outcome.code, len(outcome.error_lines)) == (2, 1)
+    assert f"the published score of 'm1' in 'b3' is {said}; give shares" in outcome.err
