@@ -77,6 +77,18 @@ def test_a_column_with_gaps_and_no_column(irtjax, responses, tmp_path):
     assert (outcome.code, len(outcome.error_lines)) == (2, 1)
 
 
+def test_models_without_responses_are_told_apart(irtjax, tmp_path):
+    data = clean(0, n_models=6, n_weak=1)
+    dense = data.dense.copy()
+    dense[5], dense[4] = -1, dense[3]
+    write_responses(with_rows(data, dense), tmp_path / "responses.npz")
+    outcome = irtjax("check", "responses.npz", "--out", "found")
+    said = "4.0 of 5 models with responses count, if copies of one count as one; 1 more without"
+    assert said in outcome.out
+    summary = json.loads((tmp_path / "found" / "check.json").read_text())
+    assert (summary["n_models"], summary["models_with_responses"]) == (6, 5)
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [

@@ -47,8 +47,8 @@ class DataAudit:
             `z`, `p_adjusted` (for the number of tests), `explanation`.
         blocks: a row a model and benchmark: counts, agreement with the other models, what is
             expected of it, best lag, closest model, `accused_of`.
-        models: a row a model: `evidence`, the share of a model that it counts as, and the model
-            it is most alike.
+        models: a row a model: `n_responses`, `evidence`, the share of a model that it counts as,
+            and the model it is most alike.
         published: declared scores beside the data's, None where none were given; a score without
             responses has `n_responses` 0.
     """
@@ -68,8 +68,13 @@ class DataAudit:
 
     @property
     def effective_models(self) -> float:
-        """How many models there are if copies and near-copies of one count as one."""
+        """How many models with responses there are if copies of one count as one."""
         return float(self.models["evidence"].sum())
+
+    @property
+    def n_answering(self) -> int:
+        """How many models have responses."""
+        return int((self.models["n_responses"] > 0).sum())
 
     def save(self, folder: PathLike) -> None:
         """Write `accusations.csv`, `blocks.csv`, `models.csv`, `published.csv` and `check.json`.
@@ -91,6 +96,8 @@ class DataAudit:
         summary = {
             "n_blocks": len(self.blocks),
             "accusations": self.accusations["kind"].value_counts(sort=False).to_dict(),
+            "n_models": len(self.models),
+            "models_with_responses": self.n_answering,
             "effective_models": self.effective_models,
             "scores_without_responses": list(self.not_found),
             "files": [*written, "check.json"],

@@ -81,13 +81,19 @@ _NUMBERS = (
 def model_table(data: ResponseMatrix, similarity: Similarity) -> pd.DataFrame:
     """A row a model: what it counts as, and whom it is most alike.
 
-    `evidence` is 1 for a model of its own and 1/k for one of k copies. `alike` is 1 minus the
-    share of the differences from `closest_model` that two models of their accuracies would show.
+    `evidence` is 1 for a model of its own, 1/k for one of k copies and 0 without responses. `alike`
+    is 1 minus the share of the differences from `closest_model` that two models of their accuracies
+    would show: chance included, which `evidence` leaves out.
     """
     excess = similarity.excess
     np.fill_diagonal(excess, -1)
     closest = np.argmax(excess, axis=1)
     alike = excess[np.arange(len(excess)), closest]
     partner = np.where(alike > 0, data.model_ids[closest], "")
-    columns = {"model_id": data.model_ids, "evidence": similarity.evidence()}
+    n_responses = np.asarray(data.totals("models")[0])
+    columns = {
+        "model_id": data.model_ids,
+        "n_responses": n_responses,
+        "evidence": np.where(n_responses > 0, similarity.evidence(), 0),
+    }
     return pd.DataFrame(columns | {"closest_model": partner, "alike": np.maximum(alike, 0)})

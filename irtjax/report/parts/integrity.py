@@ -43,7 +43,8 @@ def _tables(request: Request) -> dict[str, pd.DataFrame]:
     # The request has its default by now: None is all items as one.
     found = audit_data(data, group=request.group or NO_GROUP, published=request.published)
     summary = {
-        "n_models": len(found.models),
+        "n_models": found.n_answering,
+        "n_without_responses": len(found.models) - found.n_answering,
         "effective_models": found.effective_models,
         "n_blocks": len(found.blocks),
         "n_accusations": len(found.accusations),
@@ -61,11 +62,15 @@ def _tables(request: Request) -> dict[str, pd.DataFrame]:
 
 def _blocks(request: Request, tables: Tables) -> list[Block]:
     accusations, summary = tables["accusations"], tables["data_summary"].iloc[0]
+    n_silent = int(summary["n_without_responses"])
+    with_responses = " with responses" if n_silent else ""
+    silent = f", and {n_silent:,} more have none" if n_silent else ""
     blocks: list[Block] = [
         Words(
             f"{counted(int(summary['n_accusations']), 'accusation')} in "
             f"{counted(int(summary['n_blocks']), 'block')}. If copies and near-copies count as "
-            f"one, {summary['effective_models']:.1f} of {int(summary['n_models']):,} models remain "
+            f"one, {summary['effective_models']:.1f} of {int(summary['n_models']):,} models"
+            f"{with_responses} remain{silent} "
             "(data_summary.csv; each model in model_evidence.csv, each block in blocks.csv).",
             is_warning=bool(summary["n_accusations"]),
         ),

@@ -234,6 +234,10 @@ def test_missing_cells_and_sparse_matrices_give_the_same_accusations():
     assert thin.sparse is not None
     found = audit_data(thin)
     pd.testing.assert_frame_equal(found.blocks, expected.blocks, rtol=1e-4)
+    # Models without a response are no models.
+    assert (len(found.models), found.n_answering) == (75, 15)
+    assert found.effective_models == pytest.approx(expected.effective_models)
+    assert (found.models["evidence"][15:] == 0).all()
 
 
 def test_models_in_another_order_give_the_same_evidence():
