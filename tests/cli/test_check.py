@@ -48,6 +48,20 @@ def test_files_hold_what_python_gives(irtjax, faulty, tmp_path):
     assert set(summary["files"]) == {path.name for path in (tmp_path / "found").iterdir()}
     for text in ("3 accusations in 30 blocks", "copied", "m3", "5.", "accusations.csv"):
         assert text in outcome.out
+    told = {line.split()[1]: line for line in outcome.out.splitlines() if " b3 " in line}
+    assert "2,000 responses" in told["m2"]
+    score = written["seen"].iloc[2]
+    assert told["m1"].rstrip().endswith(f"{score:.1%} seen, {score + 0.2:.1%} published")
+
+
+def test_the_place_of_a_filled_stretch_is_shown(irtjax, tmp_path):
+    data = clean(0)
+    dense = data.dense.copy()
+    dense[4, 2900:3900] = 0
+    write_responses(with_rows(data, dense), tmp_path / "responses.npz")
+    out = irtjax("check", "responses.npz", "--out", "found").out
+    (line,) = [line for line in out.splitlines() if line.startswith("filled")]
+    assert "to item-3899" in line
 
 
 def test_clean_data_are_said_to_be(irtjax, responses, tmp_path):
