@@ -79,7 +79,7 @@ def moved_rows(
             own = evidence[block.benchmark]
             at = np.flatnonzero(own.model == each.model)
             expected = float(own.main.expected[at[0]]) if len(at) else float("nan")
-            where = f"{counted(abs(lag), 'column')} to the {side}"
+            where = f"{counted(abs(lag), 'item (column)', 'items (columns)')} to the {side}"
             said = (
                 f"cells {items[block.first]} to {items[block.last]} belong {where}: there they "
                 f"correlate {block.agreement:.2f} with the other models, here {block.in_place:.2f}"

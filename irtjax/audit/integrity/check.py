@@ -42,10 +42,10 @@ class DataAudit:
 
     Attributes:
         accusations: a row an accusation: `kind`, `model_id`, `benchmark`, `partner_id`, `lag`
-            (columns to the right where the cells belong), `first_item`, `last_item`, `n_responses`,
-            `seen` and `expected` (what is counted depends on the kind, the explanation says it),
-            `z`, `p_adjusted` (for the number of tests; NaN where nothing is left to chance),
-            `explanation`.
+            (how many items, columns of the matrix, to the right the cells belong), `first_item`,
+            `last_item`, `n_responses`, `seen` and `expected` (what is counted depends on the kind,
+            the explanation says it), `z`, `p_adjusted` (for the number of tests; NaN where nothing
+            is left to chance), `explanation`.
         blocks: a row a model and benchmark: counts, agreement with the other models, what is
             expected of it, best lag, closest model, `accused_of`.
         models: a row a model: `n_responses`, `evidence`, the share of a model that it counts as,

@@ -16,7 +16,8 @@ _GUIDE = Guide(
     "other models, or agree too well with one.",
     reading="The explanation says what was seen; z is how many standard errors it lies from what "
     "the other models lead to expect, p adjusted the chance of it in clean data, over all tests. "
-    "Lag is the number of rows by which answers are shifted.",
+    "Lag is how many items (columns of the matrix) to the right the shifted answers belong; "
+    "negative: to the left.",
     action="Before anything below: compare each accused block with its source. Shifted, misordered "
     "and copied blocks are faults of files: correct them, or leave the block out, and fit again. "
     "Of copied models keep one.",

@@ -112,6 +112,10 @@ def test_a_shifted_row_is_found_with_its_lag(lag):
     assert (found["lag"] == lag).all()
     edge = int(found.iloc[0]["first_item"].removeprefix("item-"))
     assert abs(edge - start) < 80
+    said = (
+        f"{abs(lag)} item{'s' if abs(lag) > 1 else ''} (column{'s' if abs(lag) > 1 else ''}) to the"
+    )
+    assert found["explanation"].str.contains(said, regex=False).all()
 
 
 def test_a_shift_is_undone_before_orders_are_judged():
