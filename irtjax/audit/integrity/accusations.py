@@ -245,8 +245,10 @@ def _duplicate_row(
     log_p = sum(copy.log_p for copy in copies)
     said = (
         f"the same model as {data.model_ids[partner]}: {seen:,.0f} responses differ where "
-        f"{expected:,.0f} are expected" + ("" if is_one else ", also outside the likest benchmark")
+        f"{expected:,.0f} are expected"
     )
+    if not is_one:
+        said += ", and as few in the other benchmarks when the most alike one is left out"
     return {
         "kind": "duplicated_model",
         "model_id": data.model_ids[model],
