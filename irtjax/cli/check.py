@@ -1,7 +1,9 @@
 """`irtjax check`: blocks of responses that cannot be what they say they are."""
 
+import math
+from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,12 +66,13 @@ def check(
 
 
 def _show(found: "DataAudit", path: Path, output: "Console") -> None:
-    table = plain_table(["accused of", "model", "benchmark", "with"], ["lag", "p"])
+    table = plain_table(["accused of", "model", "benchmark", "with", "what"], ["lag", "p"])
     shown = found.accusations.head(_MOST_SHOWN)
-    for row in shown.assign(has_lag=shown["lag"].notna()).to_dict("records"):
+    shown = shown.assign(has_lag=shown["lag"].notna())
+    for row in shown.to_dict("records"):
         lag = f"{row['lag']:+,}" if row["has_lag"] else ""
         names = [str(row[name]) for name in ("kind", "model_id", "benchmark", "partner_id")]
-        table.add_row(*names, lag, f"{row['p_adjusted']:.1e}")
+        table.add_row(*names, _what(row), lag, _p_text(row["p_adjusted"]))
     n_accused = len(found.accusations)
     n_blocks = len(found.blocks)
     if n_accused:
@@ -80,6 +83,25 @@ def _show(found: "DataAudit", path: Path, output: "Console") -> None:
         output.print()
     else:
         lines(output, "Accused", f"none of {counted(n_blocks, 'block')}")
-    effective = f"{found.effective_models:,.1f} of {counted(len(found.models), 'model')}"
-    lines(output, "Models", f"{effective} count, if copies of one count as one")
+    n_silent = len(found.models) - found.n_answering
+    of_what = counted(found.n_answering, "model") + (" with responses" if n_silent else "")
+    said = f"{found.effective_models:,.1f} of {of_what} count, if copies of one count as one"
+    silent = f"; {n_silent:,} more without" if n_silent else ""
+    lines(output, "Models", said + silent)
     lines(output, "Files", f"{path}/accusations.csv, blocks.csv, models.csv")
+
+
+def _what(row: dict[Hashable, Any]) -> str:
+    """The cells of an accusation, or the two scores that contradict each other."""
+    if row["kind"] == "contradicts_published":
+        return f"{row['seen']:.1%} seen, {row['expected']:.1%} published"
+    if row["first_item"]:
+        return f"{row['first_item']} to {row['last_item']}"
+    return counted(int(row["n_responses"]), "response")
+
+
+def _p_text(p: float) -> str:
+    """Empty where there is none; a probability too small for a float is not 0."""
+    if math.isnan(p):
+        return ""
+    return f"{p:.1e}" if p > 0 else "<1e-300"

@@ -65,7 +65,8 @@ BenchmarkColumn = Annotated[
     typer.Option(
         metavar="COLUMN",
         show_default=False,
-        help="Item column of the benchmarks; benchmark without, where items have it.",
+        help="Item column of the benchmarks; benchmark without, where each item has it. none: all "
+        "items are one.",
     ),
 ]
 Published = Annotated[

@@ -25,8 +25,8 @@ def read_scores(path: PathLike, *, model_column: str | None = None) -> pd.DataFr
         model_column: the column of the model; found by its usual names without.
 
     Returns:
-        Columns `model_id`, `benchmark` (strings) and `score` (NaN where it is no number), in input
-        order.
+        Columns `model_id`, `benchmark` (strings) and `score` (the file's text where it is no
+        number), in input order.
 
     Raises:
         InputError: a missing column, an empty id, a file that cannot be read.
@@ -54,4 +54,7 @@ def read_scores(path: PathLike, *, model_column: str | None = None) -> pd.DataFr
     score = table.column(_SCORE)
     texts = np.array([*score.texts(), ""], object)[score.codes]
     frame = pd.DataFrame(columns, dtype="str")
-    return frame.assign(score=pd.to_numeric(pd.Series(texts), errors="coerce"))
+    number = pd.to_numeric(pd.Series(texts), errors="coerce")
+    # What is no number is told with the file's own words.
+    given = number if number.notna().all() else number.astype(object).where(number.notna(), texts)
+    return frame.assign(score=given)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from irtjax.audit.integrity.blocks import DEFAULT_GROUP
+from irtjax.audit.integrity.blocks import chosen_group
 from irtjax.audit.integrity.published import check_published
 from irtjax.checks import check_path, check_text
 from irtjax.data.answers import coded_answers
@@ -106,7 +106,8 @@ def audit(
 
     Args:
         fit: the fit.
-        group: item column of the benchmarks; `benchmark` without, where items have it.
+        group: item column of the benchmarks; `none` for all items as one; `benchmark` without,
+            where each item has it.
         by: further item columns to look at like benchmarks.
         answers: which option each model gave: `model_id`, `item_id`, `answer`, `key`.
         expected: item column that says what an item should measure.
@@ -148,9 +149,9 @@ def _checked(request: Request) -> Request:
     if not isinstance(fit, FitResult):
         raise InputError(f"audit takes a FitResult, not {type(fit).__name__}")
     by = [request.by] if isinstance(request.by, str) else list(request.by)
-    group, metadata = request.group, fit.data.item_metadata
-    if group is None and DEFAULT_GROUP in metadata and metadata[DEFAULT_GROUP].notna().all():
-        group = fit.group or DEFAULT_GROUP
+    group = chosen_group(fit.data, request.group)
+    if group is not None and request.group is None:
+        group = fit.group or group
     for column in (group, *by, request.expected):
         if column is not None:
             fit.data.groups(check_text("a column", column))

@@ -48,6 +48,20 @@ def test_files_hold_what_python_gives(irtjax, faulty, tmp_path):
     assert set(summary["files"]) == {path.name for path in (tmp_path / "found").iterdir()}
     for text in ("3 accusations in 30 blocks", "copied", "m3", "5.", "accusations.csv"):
         assert text in outcome.out
+    told = {line.split()[1]: line for line in outcome.out.splitlines() if " b3 " in line}
+    assert "2,000 responses" in told["m2"]
+    score = written["seen"].iloc[2]
+    assert told["m1"].rstrip().endswith(f"{score:.1%} seen, {score + 0.2:.1%} published")
+
+
+def test_the_place_of_a_filled_stretch_is_shown(irtjax, tmp_path):
+    data = clean(0)
+    dense = data.dense.copy()
+    dense[4, 2900:3900] = 0
+    write_responses(with_rows(data, dense), tmp_path / "responses.npz")
+    out = irtjax("check", "responses.npz", "--out", "found").out
+    (line,) = [line for line in out.splitlines() if line.startswith("filled")]
+    assert "to item-3899" in line
 
 
 def test_clean_data_are_said_to_be(irtjax, responses, tmp_path):
@@ -60,6 +74,33 @@ def test_clean_data_are_said_to_be(irtjax, responses, tmp_path):
     assert again.code == 2
     assert "--force" in again.err
     assert irtjax("check", responses, "--out", "found", "--force", "--quiet").out == ""
+
+
+def test_a_column_with_gaps_and_no_column(irtjax, responses, tmp_path):
+    table = pd.read_csv(responses)
+    table.loc[table["item_id"] == table["item_id"].iloc[0], "benchmark"] = None
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    outcome = irtjax("check", "gaps.csv", "--out", "found")
+    assert (outcome.code, len(outcome.error_lines)) == (0, 1)
+    assert "column 'benchmark' has no value for 1 item of 200" in outcome.err
+    assert "none of 30 blocks" in outcome.out
+    outcome = irtjax("check", "gaps.csv", "--group", "none", "--out", "again")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "none of 30 blocks" in outcome.out
+    outcome = irtjax("check", "gaps.csv", "--group", "benchmark", "--out", "refused")
+    assert (outcome.code, len(outcome.error_lines)) == (2, 1)
+
+
+def test_models_without_responses_are_told_apart(irtjax, tmp_path):
+    data = clean(0, n_models=6, n_weak=1)
+    dense = data.dense.copy()
+    dense[5], dense[4] = -1, dense[3]
+    write_responses(with_rows(data, dense), tmp_path / "responses.npz")
+    outcome = irtjax("check", "responses.npz", "--out", "found")
+    said = "4.0 of 5 models with responses count, if copies of one count as one; 1 more without"
+    assert said in outcome.out
+    summary = json.loads((tmp_path / "found" / "check.json").read_text())
+    assert (summary["n_models"], summary["models_with_responses"]) == (6, 5)
 
 
 @pytest.mark.parametrize(
@@ -99,3 +140,12 @@ def test_scores_without_a_column_are_refused(irtjax, responses, tmp_path):
     outcome = irtjax("check", responses, "--out", "found", "--published", "scores.csv")
     assert outcome.code == 2
     assert "no column 'score'" in outcome.err
+
+
+@pytest.mark.parametrize("text, said", [("88.1%", "'88.1%'"), ("", "''"), ("140", "140")])
+def test_a_score_that_is_none_is_quoted(irtjax, faulty, tmp_path, text, said):
+    (tmp_path / "scores.csv").write_text(f"model,benchmark,score\nm0,b3,50\nm1,b3,{text}\n")
+    call = ("check", faulty / "responses.npz", "--published", "scores.csv", "--out", "found")
+    outcome = irtjax(*call)
+    assert (outcome.code, len(outcome.error_lines)) == (2, 1)
+    assert f"the published score of 'm1' in 'b3' is {said}; give shares" in outcome.err

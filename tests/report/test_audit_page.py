@@ -13,7 +13,7 @@ from irtjax.audit.benchmark_dims import dims_by_value, expected_dims
 from irtjax.audit.flags import flag_items
 from irtjax.audit.integrity.check import audit_data
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.model.spec import ModelSpec
 from irtjax.report.audit_page import PARTS, Audit, audit
 from irtjax.report.blocks import Section, TableView, Words
@@ -159,9 +159,14 @@ def test_benchmarks_that_some_items_lack_are_counted(plain_fit):
     metadata["benchmark"] = metadata["benchmark"].astype(object)
     metadata.loc[metadata.index[:7], "benchmark"] = None
     bare = dataclasses.replace(plain_fit, data=plain_fit.data.replace(item_metadata=metadata))
-    found = audit(bare, quick=True)
+    with pytest.warns(IrtjaxWarning, match="column 'benchmark' has no value for 7 items"):
+        found = audit(bare, quick=True)
     assert found.report["parts"]["benchmarks"]["left_out"].startswith("7 items have no benchmark")
     assert set(found.tables["blocks"]["benchmark"]) == {"all"}
+    whole = audit(plain_fit, group="none", quick=True)
+    reason = whole.report["parts"]["benchmarks"]["left_out"]
+    assert reason == "All items were asked to be one benchmark."
+    assert set(whole.tables["blocks"]["benchmark"]) == {"all"}
 
 
 def test_reasons_stand_beside_the_ids(hostile_audit):

@@ -79,7 +79,7 @@ def moved_rows(
             own = evidence[block.benchmark]
             at = np.flatnonzero(own.model == each.model)
             expected = float(own.main.expected[at[0]]) if len(at) else float("nan")
-            where = f"{counted(abs(lag), 'column')} to the {side}"
+            where = f"{counted(abs(lag), 'item (column)', 'items (columns)')} to the {side}"
             said = (
                 f"cells {items[block.first]} to {items[block.last]} belong {where}: there they "
                 f"correlate {block.agreement:.2f} with the other models, here {block.in_place:.2f}"
@@ -114,25 +114,26 @@ def out_of_order(
         rows += [_member_row(data, evidence, order, k, n_blocks) for k in range(len(order.member))]
     main = evidence.main
     for at in np.flatnonzero(alone | evidence.is_inverted):
+        is_inverted = bool(evidence.is_inverted[at])
+        expected = float((main.unguessed if is_inverted else main.expected)[at])
         after = " after its shift is undone" if int(evidence.model[at]) in was_moved else ""
         numbers = (
-            f"correlation with the other models {main.seen[at]:.3f}, expected "
-            f"{main.expected[at]:.2f}{after}"
+            f"correlation with the other models {main.seen[at]:.3f}, expected {expected:.2f}{after}"
         )
         said = (
             f"right where wrong is expected: {numbers}"
-            if evidence.is_inverted[at]
+            if is_inverted
             else f"not in the order of the other models, nor shifted: {numbers}"
         )
-        z = float(main.z_inverted[at] if evidence.is_inverted[at] else main.z[at])
+        z = float(main.z_inverted[at] if is_inverted else main.z[at])
         rows.append(
             {
-                "kind": "inverted" if evidence.is_inverted[at] else "misordered",
+                "kind": "inverted" if is_inverted else "misordered",
                 "model_id": data.model_ids[evidence.model[at]],
                 "benchmark": evidence.benchmark.name,
                 "n_responses": int(evidence.n_cells[at]),
                 "seen": main.seen[at],
-                "expected": main.expected[at],
+                "expected": expected,
                 "z": z,
                 "p_adjusted": float(adjusted(np.asarray(norm.cdf(z)), n_blocks)),
                 "explanation": said,
@@ -244,8 +245,10 @@ def _duplicate_row(
     log_p = sum(copy.log_p for copy in copies)
     said = (
         f"the same model as {data.model_ids[partner]}: {seen:,.0f} responses differ where "
-        f"{expected:,.0f} are expected" + ("" if is_one else ", also outside the likest benchmark")
+        f"{expected:,.0f} are expected"
     )
+    if not is_one:
+        said += ", and as few in the other benchmarks when the most alike one is left out"
     return {
         "kind": "duplicated_model",
         "model_id": data.model_ids[model],

@@ -15,6 +15,8 @@ __all__ = [
     "agreement_with",
     "main_agreement",
     "mates_against",
+    "mates_with",
+    "sharing",
     "typical_agreement",
 ]
 
@@ -24,8 +26,11 @@ _NEAREST_PART = 10
 _FEWEST_OF_A_KIND = 5  # right answers, and wrong ones: below, a correlation is no normal number
 _EXACT_UP_TO = 500
 _LOW = 0.1
-_MATE_WEIGHT = 0.3  # of the largest weight
+_MATE_WEIGHT, _CORE_WEIGHT = 0.3, 0.5  # of the largest weight
 _SURE = 2.0  # standard errors
+# Of the expected agreement. Blocks exchanged on purpose reach .6 to 1.7, clean ones of a model far
+# from the rest mostly 1.4 to 2.9.
+_MOST_DISAGREEMENT = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Agreement:
         seen: correlation with the others of the sum, each two models' correlations weighted.
         error: its standard error if the block said nothing about these items.
         expected: what models of its accuracy reach when their cells are in place.
+        unguessed: the same if they do not guess.
         is_tested: enough cells, right and wrong answers, and others to say.
         typical: latent correlation of two models like this one, from those around it.
     """
@@ -45,6 +51,7 @@ class Agreement:
     seen: Float[np.ndarray, " models"]
     error: Float[np.ndarray, " models"]
     expected: Float[np.ndarray, " models"]
+    unguessed: Float[np.ndarray, " models"]
     is_tested: Bool[np.ndarray, " models"]
     typical: Float[np.ndarray, " models"]
 
@@ -66,12 +73,19 @@ class Agreement:
 
     @property
     def z_inverted(self) -> Float[np.ndarray, " models"]:
-        """Against a block that disagrees a third as well as agreement is expected."""
+        """Against no agreement, where disagreement is what is expected of agreement, roughly.
+
+        A third of it to twice as much: an exchange turns the sign. Who disagrees more than anybody
+        agrees is far from the rest, on items that differ in slope. Guessing is no excuse: who
+        guesses does not agree, and does not disagree either; and the exchange makes the strongest
+        look the weakest.
+        """
         safe = np.where(self.error > 0, self.error, 1)
-        score = (self.seen + INNOCENT_SHARE * self.expected) / safe
+        third = INNOCENT_SHARE * self.unguessed
         # Where hardly any agreement is expected, any disagreement would do.
-        is_telling = INNOCENT_SHARE * self.expected >= self.error
-        return np.where(self.is_tested & (self.error > 0) & is_telling, score, np.nan)
+        is_telling = (third >= self.error) & (self.seen <= -third)
+        is_telling &= self.seen >= -_MOST_DISAGREEMENT * self.unguessed
+        return np.where(self.is_tested & (self.error > 0) & is_telling, self.seen / safe, np.nan)
 
 
 def main_agreement(pairs: Pairs, is_known: Bool[np.ndarray, "models models"]) -> Agreement:
@@ -116,7 +130,7 @@ def agreement_with(
     known = is_known @ weight
     safe = np.where(known > 0, known, 1)
     seen = correlation @ weight / safe
-    expected = typical * steepness * (is_known @ (weight * full)) / safe
+    shared = typical * (is_known @ (weight * full)) / safe
     # Variance of a sum of correlated others, the model itself left out.
     spread = weight @ correlation @ weight + weight @ weight
     own = spread - 2 * weight * (correlation @ weight) - weight**2
@@ -125,24 +139,40 @@ def agreement_with(
     enough = (is_known & (weight > 0)[None, :]).sum(axis=1) >= _FEWEST_OTHERS
     rare = pairs.n_cells * np.minimum(pairs.share, 1 - pairs.share)
     tested = enough & (n_common >= FEWEST_CELLS) & (rare >= _FEWEST_OF_A_KIND)
-    return Agreement(weight, seen, error, np.maximum(expected, 0), tested, typical)
+    expected, unguessed = (np.maximum(shared * each, 0) for each in (steepness, full))
+    return Agreement(weight, seen, error, expected, unguessed, tested, typical)
 
 
 def mates_against(
-    pairs: Pairs, is_known: Bool[np.ndarray, "models models"], main: Agreement, side: int
+    pairs: Pairs, is_known: Bool[np.ndarray, "models models"], main: Agreement
 ) -> Float[np.ndarray, " models"]:
-    """Part of the main order's models that certainly do not disagree with each as an inverse would.
+    """Part of the main order's models that disagree with each as an inverse would.
 
-    With side -1: that certainly disagree by more than a third of the expected agreement; with side
-    1: that certainly disagree by less, or agree.
+    That is certainly by more than a third of the expected agreement.
     """
     steepness = pairs.steepness()
-    is_mate = main.weight >= _MATE_WEIGHT * max(main.weight.max(initial=0), 1e-12)
-    counted = is_known[:, is_mate]
+    is_mate = _mates(main, _MATE_WEIGHT)
     expected = main.typical[:, None] * steepness[:, None] * steepness[None, is_mate]
-    excess = side * (pairs.correlation[:, is_mate] + INNOCENT_SHARE * expected)
-    beyond = excess * np.sqrt(pairs.n_common[:, is_mate]) > _SURE
-    return np.sum(beyond & counted, axis=1) / np.maximum(counted.sum(axis=1), 1)
+    return _share_of_mates(
+        pairs, is_known, is_mate, -pairs.correlation[:, is_mate] - INNOCENT_SHARE * expected
+    )
+
+
+def mates_with(
+    pairs: Pairs, is_known: Bool[np.ndarray, "models models"], main: Agreement
+) -> Float[np.ndarray, " models"]:
+    """Part of the main order's models that certainly agree with each."""
+    is_mate = _mates(main, _MATE_WEIGHT)
+    return _share_of_mates(pairs, is_known, is_mate, pairs.correlation[:, is_mate])
+
+
+def sharing(
+    is_known: Bool[np.ndarray, "models models"], main: Agreement
+) -> Float[np.ndarray, " models"]:
+    """Part of the others that share the main order closely; 0 where none are known."""
+    counted = is_known & main.is_tested[None, :]
+    is_mate = _mates(main, _CORE_WEIGHT).astype(np.float64)
+    return counted @ is_mate / np.maximum(counted.sum(axis=1), 1)
 
 
 def typical_agreement(agreement: Agreement) -> float:
@@ -151,6 +181,22 @@ def typical_agreement(agreement: Agreement) -> float:
     if not chosen.any():
         return 0.0
     return _weighted_median(agreement.typical[chosen], agreement.weight[chosen])
+
+
+def _mates(main: Agreement, part: float) -> Bool[np.ndarray, " models"]:
+    return main.weight >= part * max(main.weight.max(initial=0), 1e-12)
+
+
+def _share_of_mates(
+    pairs: Pairs,
+    is_known: Bool[np.ndarray, "models models"],
+    is_mate: Bool[np.ndarray, " models"],
+    excess: Float[np.ndarray, "models mates"],
+) -> Float[np.ndarray, " models"]:
+    """Part of the known mates for whom a correlation's excess is certainly above 0."""
+    counted = is_known[:, is_mate]
+    beyond = excess * np.sqrt(pairs.n_common[:, is_mate]) > _SURE
+    return np.sum(beyond & counted, axis=1) / np.maximum(counted.sum(axis=1), 1)
 
 
 def _typical(

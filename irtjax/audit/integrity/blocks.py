@@ -1,6 +1,7 @@
 """Responses benchmark by benchmark: columns in order, standardised rows, local trends removed."""
 
 import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -8,11 +9,22 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
+from irtjax.checks import counted
 from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import IrtjaxWarning
 
-__all__ = ["DEFAULT_GROUP", "Benchmark", "Columns", "benchmarks_of", "without_trend"]
+__all__ = [
+    "DEFAULT_GROUP",
+    "NO_GROUP",
+    "Benchmark",
+    "Columns",
+    "benchmarks_of",
+    "chosen_group",
+    "without_trend",
+]
 
 DEFAULT_GROUP = "benchmark"  # the column that names the benchmarks where none is chosen
+NO_GROUP = "none"  # all items as one benchmark
 _CHUNK_CELLS = 1 << 21  # 16 MiB as float64: larger arrays are mapped anew each time
 _FEWEST_COLUMNS = 512
 # Neighbours on either side whose mean is taken for the trend. Items stand by subject and by
@@ -27,6 +39,33 @@ class Benchmark:
 
     name: str
     items: Int[np.ndarray, " items"]
+
+
+def chosen_group(data: ResponseMatrix, group: str | None) -> str | None:
+    """The column of the benchmarks: the default where none is named, None for no column at all.
+
+    Args:
+        data: the responses.
+        group: a column, `none` for all items as one benchmark, None for the default column. That
+            is not used, with an `IrtjaxWarning`, where it lacks a value.
+    """
+    if group is not None:
+        return None if group == NO_GROUP else group
+    if DEFAULT_GROUP not in data.item_metadata:
+        return None
+    is_absent = data.item_metadata[DEFAULT_GROUP].isna().to_numpy()
+    if not is_absent.any():
+        return DEFAULT_GROUP
+    first = data.item_ids[int(np.argmax(is_absent))]
+    n_absent = counted(int(is_absent.sum()), "item")
+    warnings.warn(
+        f"column {DEFAULT_GROUP!r} has no value for {n_absent} of {data.n_items:,} (the first is "
+        f"{str(first)!r}), so it is not used and all items are one benchmark; give each a value, "
+        f"or choose another column or {NO_GROUP!r} as the group",
+        IrtjaxWarning,
+        stacklevel=3,
+    )
+    return None
 
 
 def benchmarks_of(data: ResponseMatrix, group: str | None) -> list[Benchmark]:

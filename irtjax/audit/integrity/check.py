@@ -12,7 +12,7 @@ from irtjax.audit.integrity.accusations import (
     moved_rows,
     out_of_order,
 )
-from irtjax.audit.integrity.blocks import DEFAULT_GROUP, Benchmark, Columns, benchmarks_of
+from irtjax.audit.integrity.blocks import Benchmark, Columns, benchmarks_of, chosen_group
 from irtjax.audit.integrity.copies import Similarity
 from irtjax.audit.integrity.evidence import Evidence, gather_evidence
 from irtjax.audit.integrity.fillings import filled_rows
@@ -42,13 +42,14 @@ class DataAudit:
 
     Attributes:
         accusations: a row an accusation: `kind`, `model_id`, `benchmark`, `partner_id`, `lag`
-            (columns to the right where the cells belong), `first_item`, `last_item`, `n_responses`,
-            `seen` and `expected` (what is counted depends on the kind, the explanation says it),
-            `z`, `p_adjusted` (for the number of tests), `explanation`.
+            (how many items, columns of the matrix, to the right the cells belong), `first_item`,
+            `last_item`, `n_responses`, `seen` and `expected` (what is counted depends on the kind,
+            the explanation says it), `z`, `p_adjusted` (for the number of tests; NaN where nothing
+            is left to chance), `explanation`.
         blocks: a row a model and benchmark: counts, agreement with the other models, what is
             expected of it, best lag, closest model, `accused_of`.
-        models: a row a model: `evidence`, the share of a model that it counts as, and the model
-            it is most alike.
+        models: a row a model: `n_responses`, `evidence`, the share of a model that it counts as,
+            and the model it is most alike.
         published: declared scores beside the data's, None where none were given; a score without
             responses has `n_responses` 0.
     """
@@ -68,8 +69,13 @@ class DataAudit:
 
     @property
     def effective_models(self) -> float:
-        """How many models there are if copies and near-copies of one count as one."""
+        """How many models with responses there are if copies of one count as one."""
         return float(self.models["evidence"].sum())
+
+    @property
+    def n_answering(self) -> int:
+        """How many models have responses."""
+        return int((self.models["n_responses"] > 0).sum())
 
     def save(self, folder: PathLike) -> None:
         """Write `accusations.csv`, `blocks.csv`, `models.csv`, `published.csv` and `check.json`.
@@ -91,6 +97,8 @@ class DataAudit:
         summary = {
             "n_blocks": len(self.blocks),
             "accusations": self.accusations["kind"].value_counts(sort=False).to_dict(),
+            "n_models": len(self.models),
+            "models_with_responses": self.n_answering,
             "effective_models": self.effective_models,
             "scores_without_responses": list(self.not_found),
             "files": [*written, "check.json"],
@@ -133,8 +141,10 @@ def audit_data(
 
     Args:
         data: the responses.
-        group: column of item metadata that names the benchmark; `benchmark` without, where there is
-            such a column, and all items as one where there is none.
+        group: column of item metadata that names the benchmark; `none` for all items as one; None
+            for the column `benchmark`, where each item has a value in it (where only some have, it
+            is not used, with an `IrtjaxWarning`), and all items as one where there is no such
+            column.
         published: declared averages, columns `model_id`, `benchmark`, `score` (shares, or
             percentages where any exceeds 1).
         tolerance: how far a published score may be off, as a share, without being accused. Scores
@@ -157,9 +167,7 @@ def audit_data(
     check_number("tolerance", tolerance, 0, 1)
     _check_models(data)
     declared = None if published is None else check_published(published)
-    if group is None and DEFAULT_GROUP in data.item_metadata:
-        group = DEFAULT_GROUP
-    benchmarks, columns = benchmarks_of(data, group), Columns(data)
+    benchmarks, columns = benchmarks_of(data, chosen_group(data, group)), Columns(data)
     counts = _counts(columns, benchmarks)
     similarity = Similarity(data.n_models)
     evidence = [

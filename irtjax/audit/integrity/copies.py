@@ -7,7 +7,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from irtjax.audit.integrity.pairs import Pairs
-from irtjax.audit.integrity.testing import FALSE_ALARMS, INNOCENT_SHARE, chernoff_log_p
+from irtjax.audit.integrity.testing import (
+    FALSE_ALARMS,
+    INNOCENT_SHARE,
+    chernoff_log_p,
+    discovery_rates,
+)
 
 __all__ = ["Copy", "Similarity", "copies_in", "expected_difference", "is_duplicate"]
 
@@ -71,11 +76,21 @@ class Similarity:
     def evidence(self) -> Float[np.ndarray, " models"]:
         """What each model counts as: 1 alone, 1/k among k copies; the sum is the effective number.
 
-        `1 / sum_k s_ik^2` over the models with half of the expected differences or fewer, with
-        `s = 1 - seen / expected`. Lesser likeness is what models have that were trained alike.
+        `1 / sum_k w_ik s_ik^2` over the models with half of the expected differences or fewer, with
+        `s = 1 - seen / expected`. Lesser likeness is what models have that were trained alike. `w`
+        is the certainty that the likeness is not the chance of so many pairs: 1 minus the number
+        of pairs expected to be as like by chance over the number that are.
         """
         excess = self.excess
-        return 1 / np.sum(np.where(excess >= _RELATED, excess, 0) ** 2, axis=1)
+        np.fill_diagonal(excess, 0)
+        first, second = np.nonzero(np.triu(excess >= _RELATED))
+        log_p = chernoff_log_p(self.seen[first, second], self.expected[first, second])
+        n_pairs = int(np.count_nonzero(self.expected)) // 2
+        weight = 1 - discovery_rates(np.exp(log_p), n_pairs)
+        own = weight * excess[first, second] ** 2
+        n_models = len(excess)
+        both = np.bincount(first, own, n_models) + np.bincount(second, own, n_models)
+        return 1 / (1 + both)
 
 
 def expected_difference(

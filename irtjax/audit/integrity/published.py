@@ -179,7 +179,9 @@ def published_rows(table: pd.DataFrame) -> list[Row]:
     """Accusations of declared scores that certainly differ by more than the tolerance."""
     table = table[table["n_responses"] > 0]
     p = adjusted(table["p"].to_numpy(float), len(table))
-    accused = table.assign(p_adjusted=p)[p <= FALSE_ALARMS]
+    # Where all items were answered nothing is left to chance, and there is no p-value.
+    told = np.where(np.isfinite(table["z"]), p, np.nan)
+    accused = table.assign(p_adjusted=told)[p <= FALSE_ALARMS]
     return [
         {
             "kind": "contradicts_published",

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["FALSE_ALARMS", "INNOCENT_SHARE", "adjusted", "chernoff_log_p"]
+__all__ = ["FALSE_ALARMS", "INNOCENT_SHARE", "adjusted", "chernoff_log_p", "discovery_rates"]
 
 # Chance of one false accusation of a kind in a whole matrix, where the model of that kind holds.
 FALSE_ALARMS = 0.01
@@ -32,3 +32,17 @@ def chernoff_log_p(
     ratio = np.where(is_low & (seen > 0), seen / np.where(expected > 0, expected, 1), 1)
     bound = expected - seen + np.where(seen > 0, seen * np.log(ratio), 0)
     return np.where(is_low, -bound, 0.0)
+
+
+def discovery_rates(p: Float[np.ndarray, " tests"], n_tests: int) -> Float[np.ndarray, " tests"]:
+    """Share of chance findings among those as unlikely as each (Benjamini and Hochberg 1995).
+
+    Args:
+        p: p-values of the tests of interest, others being taken to be larger.
+        n_tests: how many were made.
+    """
+    order = np.argsort(-p, kind="stable")
+    rates = n_tests * p[order] / np.arange(len(p), 0, -1)
+    found = np.empty(len(p))
+    found[order] = np.minimum(np.minimum.accumulate(rates), 1)
+    return found

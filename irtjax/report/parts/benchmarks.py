@@ -151,6 +151,8 @@ def _reason_against(request: Request) -> str:
     if DEFAULT_GROUP not in metadata:
         return "The items have no column that says their benchmark."
     n = int(metadata[DEFAULT_GROUP].isna().sum())
+    if n == 0:
+        return "All items were asked to be one benchmark."
     have = "item has" if n == 1 else "items have"
     return f"{n:,} {have} no benchmark; give each one, or name another column of the items."
 

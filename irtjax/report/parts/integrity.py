@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from irtjax.audit.integrity.blocks import DEFAULT_GROUP
+from irtjax.audit.integrity.blocks import NO_GROUP
 from irtjax.audit.integrity.check import audit_data
 from irtjax.checks import counted
 from irtjax.fit.all_responses import all_responses
@@ -16,7 +16,8 @@ _GUIDE = Guide(
     "other models, or agree too well with one.",
     reading="The explanation says what was seen; z is how many standard errors it lies from what "
     "the other models lead to expect, p adjusted the chance of it in clean data, over all tests. "
-    "Lag is the number of rows by which answers are shifted.",
+    "Lag is how many items (columns of the matrix) to the right the shifted answers belong; "
+    "negative: to the left.",
     action="Before anything below: compare each accused block with its source. Shifted, misordered "
     "and copied blocks are faults of files: correct them, or leave the block out, and fit again. "
     "Of copied models keep one.",
@@ -40,13 +41,11 @@ _COLUMNS = [
 def _tables(request: Request) -> dict[str, pd.DataFrame]:
     # What was held out of the fit is evidence all the same, and part of every published average.
     data = all_responses(request.fit)
-    if request.group is None:
-        # A column that some items lack would be refused: all items are one then.
-        metadata = data.item_metadata.drop(columns=DEFAULT_GROUP, errors="ignore")
-        data = data.replace(item_metadata=metadata)
-    found = audit_data(data, group=request.group, published=request.published)
+    # The request has its default by now: None is all items as one.
+    found = audit_data(data, group=request.group or NO_GROUP, published=request.published)
     summary = {
-        "n_models": len(found.models),
+        "n_models": found.n_answering,
+        "n_without_responses": len(found.models) - found.n_answering,
         "effective_models": found.effective_models,
         "n_blocks": len(found.blocks),
         "n_accusations": len(found.accusations),
@@ -64,11 +63,15 @@ def _tables(request: Request) -> dict[str, pd.DataFrame]:
 
 def _blocks(request: Request, tables: Tables) -> list[Block]:
     accusations, summary = tables["accusations"], tables["data_summary"].iloc[0]
+    n_silent = int(summary["n_without_responses"])
+    with_responses = " with responses" if n_silent else ""
+    silent = f", and {n_silent:,} more have none" if n_silent else ""
     blocks: list[Block] = [
         Words(
             f"{counted(int(summary['n_accusations']), 'accusation')} in "
             f"{counted(int(summary['n_blocks']), 'block')}. If copies and near-copies count as "
-            f"one, {summary['effective_models']:.1f} of {int(summary['n_models']):,} models remain "
+            f"one, {summary['effective_models']:.1f} of {int(summary['n_models']):,} models"
+            f"{with_responses} remain{silent} "
             "(data_summary.csv; each model in model_evidence.csv, each block in blocks.csv).",
             is_warning=bool(summary["n_accusations"]),
         ),

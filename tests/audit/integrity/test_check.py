@@ -6,7 +6,9 @@ import pytest
 
 from irtjax.audit.integrity.check import audit_data
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError
+from irtjax.data.simulate import simulate
+from irtjax.errors import InputError, IrtjaxWarning
+from irtjax.model.spec import ModelSpec
 from tests.audit.integrity.cases import clean, of_kind, with_rows
 
 B3 = slice(1900, 3900)  # of the benchmarks of `clean`
@@ -39,6 +41,49 @@ def test_an_inverted_block_is_inverted():
     assert row["seen"] < -row["expected"] / 3
 
 
+@pytest.mark.parametrize("family", ["2pl", "3pl"])
+def test_any_model_may_be_inverted(family):
+    # A strong one looks like the weakest then, who might guess.
+    data = simulate(ModelSpec(family), n_models=12, n_items=3200, n_benchmarks=2, seed=21).data
+    block = np.flatnonzero(data.item_metadata["benchmark"] == "benchmark-1")
+    for model in range(12):
+        dense = data.dense.copy()
+        dense[model, block] = 1 - dense[model, block]
+        (row,) = accused(data, dense).to_dict("records")
+        named = ("inverted", f"model-{model:02}", "benchmark-1")
+        assert (row["kind"], row["model_id"], row["benchmark"]) == named
+        assert row["expected"] / 3 < -row["seen"]
+        assert row["z"] < -5
+
+
+def test_a_block_like_no_other_has_no_closest_model():
+    data, dense, _ = planted()
+    dense[3, B3] = 1 - dense[3, B3]
+    audit = audit_data(with_rows(data, dense))
+    blocks = audit.blocks.set_index(["model_id", "benchmark"])
+    block = blocks.loc[("m3", "b3")]
+    assert block["closest_model"] == ""
+    assert np.isnan(block["closest_correlation"])
+    assert [block["expected_agreement"], block["z"]] == pytest.approx(
+        audit.accusations[["expected", "z"]].iloc[0].tolist()
+    )
+    assert (blocks["closest_model"] != blocks.index.get_level_values(0)).all()
+    assert (blocks["closest_model"] != "").sum() == len(blocks) - 1
+
+
+@pytest.mark.parametrize("far", [2, 3])
+def test_a_model_far_from_the_rest_is_not_inverted(far):
+    # Items that differ in slope, with its sign, more than in easiness: it disagrees for that.
+    rng = np.random.default_rng(1)
+    slope = rng.lognormal(0, 0.5, 1000) * np.where(rng.random(1000) < 0.2, -1, 1)
+    ability = np.append(rng.normal(-0.4 * far, 0.7, 11), far)
+    p = 1 / (1 + np.exp(-(np.outer(ability, slope) + rng.normal(0, 0.5, 1000))))
+    audit = audit_data(ResponseMatrix.from_dense((rng.random(p.shape) < p).astype(np.int8)))
+    block = audit.blocks.iloc[-1]
+    assert block["agreement"] < -5 * block["agreement_se"]
+    assert audit.accusations.empty
+
+
 def test_a_second_order_is_a_group_with_its_weak_members():
     data, dense, rng = planted(sizes=(300, 1000, 600, 6000))
     order = rng.permutation(6000)
@@ -67,6 +112,10 @@ def test_a_shifted_row_is_found_with_its_lag(lag):
     assert (found["lag"] == lag).all()
     edge = int(found.iloc[0]["first_item"].removeprefix("item-"))
     assert abs(edge - start) < 80
+    said = (
+        f"{abs(lag)} item{'s' if abs(lag) > 1 else ''} (column{'s' if abs(lag) > 1 else ''}) to the"
+    )
+    assert found["explanation"].str.contains(said, regex=False).all()
 
 
 def test_a_shift_is_undone_before_orders_are_judged():
@@ -102,8 +151,33 @@ def test_a_model_given_twice_counts_once():
     found = audit.accusations
     assert set(of_kind(found, "duplicated_model")) == {("m3", ""), ("m4", ""), ("m8", "")}
     assert len(found) == 3
+    assert found["explanation"].str.contains("in the other benchmarks when the most alike").all()
     assert audit.effective_models == pytest.approx(10, abs=0.2)
     np.testing.assert_allclose(audit.models.evidence[[3, 4, 8]], 1 / 3, atol=0.05)
+
+
+@pytest.mark.parametrize("family", ["2pl", "3pl"])
+@pytest.mark.parametrize("n_models", [100, 500])
+def test_chance_likeness_on_few_items_is_no_copy(n_models, family):
+    drawn = simulate(ModelSpec(family), n_models=n_models, n_items=30, n_benchmarks=1, seed=11)
+    audit = audit_data(drawn.data)
+    assert audit.effective_models == pytest.approx(n_models, rel=0.01)
+    # Copies among as many models are known for what they are.
+    dense = drawn.data.dense.copy()
+    middle = np.argsort(dense.mean(axis=1))[n_models // 2]
+    copies = [k for k in range(4) if k != middle]
+    dense[copies] = dense[middle]
+    audit = audit_data(ResponseMatrix.from_dense(dense))
+    assert audit.effective_models == pytest.approx(n_models - len(copies), rel=0.01)
+
+
+def test_a_fine_tune_counts_in_part():
+    data = simulate(ModelSpec("2pl"), n_models=20, n_items=3000, n_benchmarks=5, seed=21).data
+    dense, rng = data.dense.copy(), np.random.default_rng(0)
+    dense[5] = np.where(rng.random(3000) < 0.6, dense[6], dense[5])
+    models = audit_data(with_rows(data, dense)).models
+    assert models["evidence"].sum() == pytest.approx(19.5, abs=0.1)
+    np.testing.assert_allclose(models["evidence"].drop([5, 6]), 1, atol=0.01)
 
 
 @pytest.mark.parametrize("value", [0, 1])
@@ -165,6 +239,10 @@ def test_missing_cells_and_sparse_matrices_give_the_same_accusations():
     assert thin.sparse is not None
     found = audit_data(thin)
     pd.testing.assert_frame_equal(found.blocks, expected.blocks, rtol=1e-4)
+    # Models without a response are no models.
+    assert (len(found.models), found.n_answering) == (75, 15)
+    assert found.effective_models == pytest.approx(expected.effective_models)
+    assert (found.models["evidence"][15:] == 0).all()
 
 
 def test_models_in_another_order_give_the_same_evidence():
@@ -190,13 +268,27 @@ def test_one_benchmark_without_metadata():
     assert audit.accusations.empty
 
 
+def test_a_default_column_with_gaps_is_left_with_a_warning_a_named_one_refused():
+    data = clean(0)
+    names = data.item_metadata["benchmark"].astype(object)
+    gappy = data.replace(item_metadata=pd.DataFrame({"benchmark": names.where(names != "b2")}))
+    said = "column 'benchmark' has no value for 600 items of 4,700.*'item-1300'.*all items are one"
+    with pytest.warns(IrtjaxWarning, match=said):
+        found = audit_data(gappy)
+    with pytest.raises(InputError, match="'item-1300' has no value in column 'benchmark'"):
+        audit_data(gappy, group="benchmark")
+    for each in (data, gappy):
+        whole = audit_data(each, group="none")
+        pd.testing.assert_frame_equal(whole.blocks, found.blocks)
+
+
 def test_a_copy_of_the_only_block_is_a_copy_of_the_model():
     dense = clean(0).dense.copy()
     dense[3] = dense[4]
     found = audit_data(ResponseMatrix.from_dense(dense)).accusations
     assert of_kind(found, "duplicated_model") == [("model-3", ""), ("model-4", "")]
     assert len(found) == 2
-    assert "likest benchmark" not in found["explanation"][0]
+    assert found["explanation"][0].endswith("are expected")
 
 
 def test_blocks_too_small_or_too_lonely_are_counted_and_not_judged():
