@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.known import known_items
-from irtjax.select.adaptive import LENGTH_TO
-from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
+from irtjax.select.adaptive_plan import asked_items, candidate_items, places, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
 from irtjax.select.adaptive_step import (
     ENDINGS,
@@ -112,7 +111,7 @@ def adapt(
     position = known_items(fit, responses, "adapt")
     known = position >= 0
     position[known] = np.argsort(asked.position)[position[known]]
-    length = -(-max_items // LENGTH_TO) * LENGTH_TO
+    length = places(asked, rules)
     key = jax.random.key(seed)
     found = []
     for first, last, n_rows in _blocks(responses.n_models, n_padded):

@@ -338,6 +338,41 @@ def test_answers_that_make_no_sense_are_refused(one_dim):
 
 
 @pytest.mark.parametrize(
+    "right, wrong",
+    [(True, False), (np.True_, np.False_), (np.array(1), np.array(0)), (np.float32(1), np.int8(0))],
+)
+def test_truth_values_and_arrays_without_axes_are_answers(one_dim, right, wrong):
+    found = []
+    for given in ((1, 0), (right, wrong)):
+        session = ij.adaptive_test(one_dim[0], max_items=2)
+        for each in given:
+            session.answer(session.next_item(), each)
+        found.append((session.to_json(), *session.ability))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("response", ["1", None, np.array([1]), np.nan, 10**400])
+def test_what_is_no_answer_is_refused(one_dim, response):
+    session = ij.adaptive_test(one_dim[0])
+    with pytest.raises(ij.InputError, match="a response must be a number from 0 to 1"):
+        session.answer(session.next_item(), response)
+
+
+def test_whole_numbers_of_any_size_ask_for_all_items(one_dim):
+    fit, new = one_dim
+    few, huge = fit.data.item_ids[:12], 10**30
+    rules = {"max_items": 3 * huge, "n_first": huge, "randomesque": huge, "items": few}
+    rules["quotas"] = {"benchmark-0": huge, "benchmark-1": huge}
+    session = ij.adaptive_test(fit, **rules)
+    session = AdaptiveSession.from_json(fit, session.to_json())
+    while (item := session.next_item()) is not None:
+        session.answer(item, 1)
+    assert set(session.answers.item_id) == set(few)
+    runs = ij.adapt(fit, new, **rules)
+    assert (runs.models.n_items == len(few)).all()
+
+
+@pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"irtjax_adaptive_session": 1}', '{"irtjax_adaptive_session": 9}']
 )
 def test_text_that_is_no_session_is_refused(one_dim, text):

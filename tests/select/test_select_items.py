@@ -226,6 +226,8 @@ def test_cases_16_budgets_share_their_programs():
         (5, {"per": {"benchmark": 1}}, "allow 4 items together, fewer than the budget of 5"),
         (5, {"per": {"benchmark": "few"}}, "a number of items or LOW-HIGH"),
         (5, {"per": {"benchmark": {"none": 3}}}, "no item has benchmark 'none'"),
+        (5, {"min_coverage": 10**30}, "more than the 240 items there are"),
+        (5, {"per": {"benchmark": f"{10**30}-{10**31}"}}, "more than the 240 items there are"),
         (5, {"min_coverage": 2}, "must have 8 items together, more than the budget of 5"),
         (5, {"per": {"benchmark": 2}, "min_coverage": 3}, "must have 3 items and may have 2"),
         (5, {"per": {"benchmark": 2}, "criterion": "clusters"}, "clusters takes no quotas"),
