@@ -105,7 +105,7 @@ def adapt(
     if quota_by is not None and not quotas:
         raise InputError("--quota-by names the column of quotas; add --quota VALUE=N or drop it")
     from irtjax.fit.result import FitResult
-    from irtjax.io import read_item_ids, read_responses, write_table
+    from irtjax.io import all_or_none, read_item_ids, read_responses, write_table
     from irtjax.select.adaptive_runs import adapt as adapt_models
 
     if not no_cache:
@@ -125,8 +125,9 @@ def adapt(
         items=None if items is None else read_item_ids(items),
         seed=seed,
     )
-    write_table(runs.models, out)
-    write_table(runs.steps, steps_path)
+    with all_or_none():
+        write_table(runs.models, out)
+        write_table(runs.steps, steps_path)
     output = console(quiet=quiet)
     endings = runs.models["reason"].value_counts()
     lines(output, "Ended", *(f"{reason}: {counted(n, 'model')}" for reason, n in endings.items()))

@@ -133,14 +133,16 @@ def select(
         "seed": seed,
     }
     from irtjax.fit.result import FitResult
+    from irtjax.io import all_or_none
     from irtjax.select.api import select_items
 
     if not no_cache:
         use_compilation_cache()
     fit = FitResult.load(run)
     selection = select_items(fit, budget, **settings)
-    for path in sorted(out, key=lambda path: path.suffix != ".json"):  # the one that may refuse
-        selection.save(path)
+    with all_or_none():
+        for path in out:
+            selection.save(path)
     output = console(quiet=quiet)
     _show(selection, fit.data.n_items, output)
     lines(output, "Files", *(f"{path}: {counted(budget, 'item')}" for path in out))
