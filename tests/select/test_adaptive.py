@@ -132,6 +132,26 @@ def _scored(fit, new, steps):
     return ij.score_models(fit, given)
 
 
+def test_models_of_the_fit_are_counted_and_end_at_the_fits_own_estimate(one_dim):
+    fit, new = one_dim
+    ids = fit.data.model_ids[:2]
+    rows = fit.data.to_dense()[:2].astype(float)
+    rows[1, 40:] = np.nan
+    own = ij.ResponseMatrix.from_dense(rows, model_ids=ids, item_ids=fit.data.item_ids)
+    with pytest.warns(ij.IrtjaxWarning, match=f"1 model tested by .*: '{ids[1]}'; the items"):
+        runs = ij.adapt(fit, own, max_items=N_ITEMS)
+    assert runs.models["flags"].tolist() == ["in_fit", "counted_twice"]
+    with pytest.warns(ij.IrtjaxWarning, match="1 model scored"):
+        scores = ij.score_models(fit, own)
+    last = runs.steps.groupby("model_id", sort=False).last()
+    for name in ("dim1_ability", "dim1_ability_se"):
+        assert runs.models[name][0] == scores[name][0] == fit.abilities()[name][0]
+        assert runs.models[name][1] == pytest.approx(scores[name][1], abs=3e-3)
+        assert last[name].tolist() == runs.models[name].tolist()
+    flags = ij.adapt(fit, new, max_items=9).models["flags"]
+    assert not flags.str.contains("fit|twice").any()
+
+
 def test_on_the_way_they_are_nearly_those_of_scoring_and_a_session_s_exactly():
     data = simulated("2pl-2d", seed=1).data
     new = ij.ResponseMatrix.from_dense(data.to_dense()[:3], item_ids=data.item_ids)
@@ -406,7 +426,8 @@ def test_weights_count_as_so_many_answers(one_dim, two_dims):
     for fit, new in (one_dim, two_dims):
         rows = np.where(new.to_dense() < 0, np.nan, new.to_dense())[:2, :1].repeat(2, axis=0)
         weight = np.array([[1.0], [9.0], [1.0], [9.0]])
-        data = ij.ResponseMatrix.from_dense(rows, weight=weight, item_ids=new.item_ids[:1])
+        ids = {"model_ids": list("abcd"), "item_ids": new.item_ids[:1]}
+        data = ij.ResponseMatrix.from_dense(rows, weight=weight, **ids)
         found = ij.adapt(fit, data).models
         ability = found[[name for name in found if name.endswith("_ability")]].to_numpy()
         assert np.all(np.linalg.norm(ability[1::2], axis=1) > np.linalg.norm(ability[::2], axis=1))
