@@ -78,7 +78,8 @@ def anchor_lines(report: Mapping[str, Any]) -> list[str]:
     where = f" as {anchors['run']} has them" if anchors["run"] else ""
     return [
         f"{counted(anchors['n_anchors'], 'item')} fixed{where}, "
-        f"{counted(anchors['n_new_items'], 'new item')} estimated",
+        f"{counted(anchors['n_new_items'], 'new item')} estimated; "
+        f"{anchors['n_drifted']:,} drifted",
         f"new models on that scale: mean {_numbers(models['mean'])}, sd {_numbers(models['sd'])}",
     ]
 
