@@ -12,6 +12,7 @@ from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import beside, check_output_file
 from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
 from irtjax.cli.run_folder import files_of_run
+from irtjax.cli.summary import show_next
 from irtjax.cli.tables import flag_counts
 from irtjax.errors import InputError
 
@@ -138,6 +139,7 @@ def adapt(
         f"{out}: {counted(len(runs.models), 'model')}; flags: {flag_counts(runs.models['flags'])}",
         f"{steps_path}: {counted(len(runs.steps), 'answer')}",
     )
+    show_next(output, "score", run, *responses, "--predict-score", "--out", "scores.csv")
 
 
 def _quotas(given: list[str]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import beside, check_output_file
 from irtjax.cli.reader_options import ReaderOptions, with_reader_options
 from irtjax.cli.run_folder import files_of_run
+from irtjax.cli.summary import show_next
 from irtjax.cli.tables import flag_counts, plain_table
 from irtjax.errors import InputError
 
@@ -113,6 +114,7 @@ def score(
         written.append(f"{by_path}: {counted(len(by_value), 'score')} by {by}")
     _show(scores, output)
     lines(output, "Files", *written)
+    show_next(output, "update", run, *responses, "--out", "RUN2")
 
 
 def _joined(scores: Any, predicted: Any) -> Any:
