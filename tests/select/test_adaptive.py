@@ -313,6 +313,7 @@ def test_items_that_the_fit_does_not_know_are_left_out(one_dim):
         ({"max_items": 0}, "max_items must be a whole number of at least 1"),
         ({"criterion": "best"}, "criterion 'best' is not known"),
         ({"se": -1}, "se must be a number of at least 0"),
+        ({"se": 0}, "se must be above 0, which no test reaches; leave it out"),
         ({"quotas": {"nowhere": 3}}, "there is no benchmark 'nowhere'"),
         ({"quota_by": "benchmark"}, "quota_by 'benchmark' names the column of quotas"),
         (
