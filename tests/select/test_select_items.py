@@ -251,7 +251,8 @@ def test_what_cannot_be_is_refused_in_one_line(budget, settings, said):
 @pytest.mark.parametrize("criterion", ["d-optimal", "a-optimal", "fisher"])
 def test_a_target_far_away_selects_real_items(criterion):
     fit = ij.fit(ij.simulate(ij.ModelSpec("2pl"), n_models=30, n_items=100, seed=2).data)
-    found = ij.select_items(fit, 10, criterion=criterion, target="1000").items
+    with pytest.warns(IrtjaxWarning, match="next to nothing of the ability 1000"):
+        found = ij.select_items(fit, 10, criterion=criterion, target="1000").items
     assert found["item_id"].nunique() == 10
     assert np.isfinite(found["dim1_se"]).all()
     assert (found["dim1_reliability"].abs() < 1e-3).all()
