@@ -72,9 +72,13 @@ def check_number(
         InputError: it is none, or out of bounds.
     """
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not _is_within(value, least, most):
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:  # of a whole number
+        number = math.inf
+    if not math.isfinite(number) or not _is_within(value, least, most):
         raise _error(what, "a number", value, least, most, remedy)
-    return float(value)
+    return number
 
 
 def check_text(what: str, value: Any) -> str:

@@ -12,6 +12,8 @@ from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import beside, check_output_file
 from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
 from irtjax.cli.run_folder import files_of_run
+from irtjax.cli.summary import show_next
+from irtjax.cli.tables import flag_counts
 from irtjax.errors import InputError
 
 __all__ = ["adapt"]
@@ -105,7 +107,7 @@ def adapt(
     if quota_by is not None and not quotas:
         raise InputError("--quota-by names the column of quotas; add --quota VALUE=N or drop it")
     from irtjax.fit.result import FitResult
-    from irtjax.io import read_item_ids, read_responses, write_table
+    from irtjax.io import all_or_none, read_item_ids, read_responses, write_table
     from irtjax.select.adaptive_runs import adapt as adapt_models
 
     if not no_cache:
@@ -125,17 +127,19 @@ def adapt(
         items=None if items is None else read_item_ids(items),
         seed=seed,
     )
-    write_table(runs.models, out)
-    write_table(runs.steps, steps_path)
+    with all_or_none():
+        write_table(runs.models, out)
+        write_table(runs.steps, steps_path)
     output = console(quiet=quiet)
     endings = runs.models["reason"].value_counts()
     lines(output, "Ended", *(f"{reason}: {counted(n, 'model')}" for reason, n in endings.items()))
     lines(
         output,
         "Files",
-        f"{out}: {counted(len(runs.models), 'model')}",
+        f"{out}: {counted(len(runs.models), 'model')}; flags: {flag_counts(runs.models['flags'])}",
         f"{steps_path}: {counted(len(runs.steps), 'answer')}",
     )
+    show_next(output, "score", run, *responses, "--predict-score", "--out", "scores.csv")
 
 
 def _quotas(given: list[str]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.progress import shown_progress
 from irtjax.cli.run_folder import RunFolder
-from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
+from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models, show_next
 from irtjax.cli.tables import plain_table
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def demo(
     show_table(output, title, _benchmark_table(result, names))
     show_models(result, output, names)
     show_files(run.path, output)
+    show_next(output, "predict", run.path, "PAIRS.csv", "--out", "FILE.csv")
 
 
 def _fresh_folder() -> Path:

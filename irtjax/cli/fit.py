@@ -15,7 +15,7 @@ from irtjax.cli.progress import shown_progress
 from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
 from irtjax.cli.responses import Parts, read_parts, tested
 from irtjax.cli.run_folder import RunFolder
-from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
+from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models, show_next
 from irtjax.errors import InputError
 
 if TYPE_CHECKING:
@@ -397,6 +397,7 @@ def _show(result: "FitResult", parts: Parts, run: RunFolder, output: Console) ->
         show_heldout(result, output)
     show_models(result, output)
     show_files(run.path, output)
+    show_next(output, "predict", run.path, "PAIRS.csv", "--out", "FILE.csv")
     if "loss_curves" in result.report:
         drawn = run.path / "loss.png"
         missing = "not drawn: install irtjax[report] for it"

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from irtjax.checks import counted
 from irtjax.cli import options
 from irtjax.cli.console import console, lines
 from irtjax.cli.run_folder import RunFolder
+from irtjax.cli.summary import show_next
 
 if TYPE_CHECKING:
     from irtjax.fit.linking import Link
@@ -64,6 +66,7 @@ def link(
     output = console(quiet=quiet)
     lines(output, "Link", *_described(found))
     lines(output, "Files", f"{out}/: the run on the scale of {reference}, link.csv")
+    show_next(output, "score", out, "ANSWERS.csv", "--out", "scores.csv")
 
 
 def _described(found: "Link") -> list[str]:
@@ -74,7 +77,7 @@ def _described(found: "Link") -> list[str]:
     more = f" and {len(worst) - _SHOWN_ITEMS:,} more" if len(worst) > _SHOWN_ITEMS else ""
     left_out = f": {drifted}{more}" if len(worst) else ""
     return [
-        f"{found.method}, {len(found.anchors):,} items in common",
+        f"{found.method}, {counted(len(found.anchors), 'item')} in common",
         f"{len(worst):,} drifted (above {found.threshold:.1f}) and left out{left_out}",
         f"the run's population on the reference's scale: mean {mean}, sd {sd}",
     ]

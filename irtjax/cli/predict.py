@@ -76,7 +76,7 @@ def predict(
             raise InputError("--items-out writes the items of --item-features; add that")
         check_output_file(items_out, [".csv"], force=force, inputs=read, others=[out])
     from irtjax.fit.result import FitResult
-    from irtjax.io import read_pairs, write_table
+    from irtjax.io import all_or_none, read_pairs, write_table
     from irtjax.score.unseen import items_from_features, models_from_features, predict_unseen
 
     if not no_cache:
@@ -89,10 +89,11 @@ def predict(
         predicted = fit.predict(table)
     else:
         predicted = predict_unseen(fit, table, items=items, models=models)
-    write_table(predicted, out)
-    written = [f"{out}: {len(predicted):,} probabilities"]
-    if items is not None and items_out is not None:
-        new = items[~items["item_id"].isin(set(fit.data.item_ids))]
-        write_table(new, items_out)
-        written.append(f"{items_out}: {counted(len(new), 'new item')}")
+    written = [f"{out}: {counted(len(predicted), 'probability', 'probabilities')}"]
+    with all_or_none():
+        write_table(predicted, out)
+        if items is not None and items_out is not None:
+            new = items[~items["item_id"].isin(set(fit.data.item_ids))]
+            write_table(new, items_out)
+            written.append(f"{items_out}: {counted(len(new), 'new item')}")
     lines(console(quiet=quiet), "Files", *written)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from irtjax.checks import counted
 from irtjax.cli import options
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import beside, check_output_file
@@ -42,7 +43,7 @@ def quality(
     check_output_file(ranked_path, [".csv"], force=force, inputs=files_of_run(run))
     from irtjax.audit.quality import item_quality, ranked_means, with_ranks
     from irtjax.fit.result import FitResult
-    from irtjax.io import write_table
+    from irtjax.io import all_or_none, write_table
 
     fit = FitResult.load(run)
     metadata = fit.data.item_metadata
@@ -51,11 +52,13 @@ def quality(
         raise InputError(f"items have no column {by!r}; their columns: {known}")
     items, output = item_quality(fit), console(quiet=quiet)
     ranked = ranked_means(items, metadata[by]) if by in metadata else None
-    write_table(with_ranks(items), out)
-    written = [f"{out}: {len(items):,} items"]
+    with all_or_none():
+        write_table(with_ranks(items), out)
+        if ranked is not None:
+            write_table(ranked, ranked_path)
+    written = [f"{out}: {counted(len(items), 'item')}"]
     if ranked is not None:
-        write_table(ranked, ranked_path)
-        written.append(f"{ranked_path}: {len(ranked):,} values of {by}")
+        written.append(f"{ranked_path}: {counted(len(ranked), 'value')} of {by}")
         _show(ranked.to_dict("records"), by, output)
     lines(output, "Files", *written)
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from irtjax.checks import counted
 from irtjax.cli import options
 from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import beside, check_output_file
 from irtjax.cli.reader_options import ReaderOptions, with_reader_options
 from irtjax.cli.run_folder import files_of_run
+from irtjax.cli.summary import show_next
 from irtjax.cli.tables import flag_counts, plain_table
 from irtjax.errors import InputError
 
@@ -87,7 +89,7 @@ def score(
             raise InputError("--by divides the predicted score; add --predict-score or drop it")
         check_output_file(by_path, [".csv"], force=force, inputs=[*files_of_run(run), *responses])
     from irtjax.fit.result import FitResult
-    from irtjax.io import read_responses, write_table
+    from irtjax.io import all_or_none, read_responses, write_table
     from irtjax.score.full_score import predict_score as predicted_score
     from irtjax.score.models import checked_method, checked_uncertainty, score_models
 
@@ -103,13 +105,16 @@ def score(
         scores = _joined(scores, predicted)
         if by is not None:
             by_value = predicted_score(fit, data, by=by, uncertainty=uncertainty)
-    written = [f"{out}: {len(scores):,} models; flags: {flag_counts(scores['flags'])}"]
-    write_table(scores, out)
+    written = [f"{out}: {counted(len(scores), 'model')}; flags: {flag_counts(scores['flags'])}"]
+    with all_or_none():
+        write_table(scores, out)
+        if by_value is not None:
+            write_table(by_value, by_path)
     if by_value is not None:
-        write_table(by_value, by_path)
-        written.append(f"{by_path}: {len(by_value):,} scores by {by}")
+        written.append(f"{by_path}: {counted(len(by_value), 'score')} by {by}")
     _show(scores, output)
     lines(output, "Files", *written)
+    show_next(output, "update", run, *responses, "--out", "RUN2")
 
 
 def _joined(scores: Any, predicted: Any) -> Any:

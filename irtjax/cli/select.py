@@ -11,6 +11,7 @@ from irtjax.cli.compilation_cache import use_compilation_cache
 from irtjax.cli.console import console, lines, show_table
 from irtjax.cli.output_file import check_output_file
 from irtjax.cli.run_folder import files_of_run
+from irtjax.cli.summary import show_next
 from irtjax.cli.tables import flag_counts, plain_table
 from irtjax.errors import InputError
 
@@ -133,17 +134,21 @@ def select(
         "seed": seed,
     }
     from irtjax.fit.result import FitResult
+    from irtjax.io import all_or_none
     from irtjax.select.api import select_items
 
     if not no_cache:
         use_compilation_cache()
     fit = FitResult.load(run)
     selection = select_items(fit, budget, **settings)
-    for path in sorted(out, key=lambda path: path.suffix != ".json"):  # the one that may refuse
-        selection.save(path)
+    with all_or_none():
+        for path in out:
+            selection.save(path)
     output = console(quiet=quiet)
     _show(selection, fit.data.n_items, output)
     lines(output, "Files", *(f"{path}: {counted(budget, 'item')}" for path in out))
+    answers = "ANSWERS.csv"  # of new models to these items
+    show_next(output, "score", run, answers, "--predict-score", "--out", "scores.csv")
 
 
 def _numbers(text: str) -> list[float]:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from irtjax.checks import counted
 from irtjax.cli import options
 from irtjax.cli.console import console, lines
 from irtjax.cli.output_file import check_output_file
@@ -50,7 +51,8 @@ def simulate(
     if truth is not None:
         check_output_file(truth, [".npz"], force=force, others=[out])
     from irtjax.data.simulate import simulate as draw
-    from irtjax.io import write_responses
+    from irtjax.io import all_or_none, write_responses
+    from irtjax.io.write import atomic_path
     from irtjax.model.spec import ModelSpec
 
     made = draw(
@@ -62,15 +64,17 @@ def simulate(
         missing_pattern=missing_pattern,
         seed=seed,
     )
-    write_responses(made.data, out)
-    if truth is not None:
-        made.truth.save(truth)
+    with all_or_none():
+        write_responses(made.data, out)
+        if truth is not None:
+            with atomic_path(truth) as temporary:
+                made.truth.save(temporary)
     output = console(quiet=quiet)
     lines(
         output,
         "Data",
-        f"{models:,} models x {items:,} items in {benchmarks:,} "
-        f"benchmark{'s' if benchmarks != 1 else ''}: {made.data.n_responses:,} responses",
+        f"{counted(models, 'model')} x {counted(items, 'item')} in "
+        f"{counted(benchmarks, 'benchmark')}: {counted(made.data.n_responses, 'response')}",
     )
     lines(output, "Files", f"{out}: the responses")
     if truth is not None:

@@ -29,6 +29,7 @@ __all__ = [
     "show_fit",
     "show_heldout",
     "show_models",
+    "show_next",
 ]
 
 _SHOWN_GROUPS = 6
@@ -80,7 +81,8 @@ def anchor_lines(report: Mapping[str, Any]) -> list[str]:
     where = f" as {anchors['run']} has them" if anchors["run"] else ""
     return [
         f"{counted(anchors['n_anchors'], 'item')} fixed{where}, "
-        f"{counted(anchors['n_new_items'], 'new item')} estimated",
+        f"{counted(anchors['n_new_items'], 'new item')} estimated; "
+        f"{anchors['n_drifted']:,} drifted",
         f"new models on that scale: mean {_numbers(models['mean'])}, sd {_numbers(models['sd'])}",
     ]
 
@@ -132,11 +134,12 @@ def show_models(fit: "FitResult", output: Console, abilities: Sequence[str] = ()
     lines(output, "Flags", f"models: {flag_counts(models)}", f"items: {flag_counts(items)}")
 
 
-def show_files(run: Path, output: Console) -> None:
-    """Where the files are and what to do with them."""
-    lines(
-        output,
-        "Files",
-        f"{run}/: items.csv, models.csv, fit.json, responses.npz, checkpoint/",
-    )
-    lines(output, "Next", f"irtjax predict {shlex.quote(str(run))} PAIRS.csv --out FILE.csv")
+def show_files(run: Path, output: Console, more: Sequence[str] = ()) -> None:
+    """Where the files of a run are, and those beside a fit's own."""
+    names = ["items.csv", "models.csv", "fit.json", "responses.npz", *more, "checkpoint/"]
+    lines(output, "Files", f"{run}/: {', '.join(names)}")
+
+
+def show_next(output: Console, command: str, *words: object) -> None:
+    """The command that one may want next."""
+    lines(output, "Next", f"irtjax {command} {' '.join(shlex.quote(str(each)) for each in words)}")

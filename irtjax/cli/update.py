@@ -13,12 +13,15 @@ from irtjax.cli.console import console, lines
 from irtjax.cli.progress import shown_progress
 from irtjax.cli.reader_options import AS_FOUND, ReaderOptions, with_reader_options
 from irtjax.cli.run_folder import RunFolder
-from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models
+from irtjax.cli.summary import show_files, show_fit, show_heldout, show_models, show_next
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
 __all__ = ["update"]
+
+# Fewer items a dim than this say less of a model than its population does.
+_FEW_ITEMS = 10
 
 
 @with_reader_options
@@ -49,7 +52,8 @@ def update(
     Example: irtjax update run week-48.csv --out run-48
 
     RUN holds its own responses: RESPONSES are the new ones, and may repeat old ones. Writes RUN2
-    as irtjax fit does, on the scale of RUN, with moved_models.csv and moved_items.csv.
+    as irtjax fit does, on the scale of RUN, with moved_models.csv and moved_items.csv. Old and new
+    models count as one population: where they share few items, irtjax fit --anchors does not.
     """
     folder = RunFolder(out, force=force)
     from irtjax.fit.result import FitResult
@@ -73,11 +77,12 @@ def update(
     folder.write(save)
     output = console(quiet=quiet)
     show_fit(result, output)
-    lines(output, "Update", *_described(found.summary))
+    lines(output, "Update", *_described(found.summary, fit.spec.dims))
     if result.heldout is not None:
         show_heldout(result, output)
     show_models(result, output)
-    show_files(out, output)
+    show_files(out, output, ["moved_models.csv", "moved_items.csv"])
+    show_next(output, "update", out, "RESPONSES", "--out", "RUN3")
 
 
 def _tested(old: "FitResult", new: "FitResult") -> "FitResult":
@@ -91,13 +96,33 @@ def _tested(old: "FitResult", new: "FitResult") -> "FitResult":
     return with_heldout(dataclasses.replace(new, report=report), old.heldout, chosen=chosen)
 
 
-def _described(summary: dict[str, Any]) -> list[str]:
+def _described(summary: dict[str, Any], dims: int) -> list[str]:
     new = [
         counted(summary["n_new_models"], "new model"),
         counted(summary["n_new_items"], "new item"),
         counted(summary["n_new_responses"], "new response"),
     ]
-    return [", ".join(new), *(_moved(kind, summary[kind]) for kind in ("abilities", "items"))]
+    return [
+        ", ".join(new),
+        *_shared(summary, dims),
+        *(_moved(kind, summary[kind]) for kind in ("abilities", "items")),
+    ]
+
+
+def _shared(summary: dict[str, Any], dims: int) -> list[str]:
+    """What ties new models to the old ones."""
+    n = summary["n_common_items"]
+    if n is None:
+        return []
+    found = [f"{counted(n, 'item')} answered by both old and new models"]
+    if n < _FEW_ITEMS * dims:
+        found.append(
+            "with so few, new models are placed by the old models' population too: where they may "
+            "be stronger or weaker, use irtjax fit RESPONSES --anchors RUN"
+            if n
+            else "nothing ranks new models against old ones: have them answer items of the run"
+        )
+    return found
 
 
 def _moved(kind: str, moves: dict[str, Any]) -> str:

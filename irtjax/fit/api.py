@@ -12,6 +12,7 @@ from irtjax.compiler_check import require_correct_compiler
 from irtjax.data.blocks import Blocks
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import IrtjaxWarning
+from irtjax.fit.anchor_drift import anchor_drift, described_drift
 from irtjax.fit.arguments import check_run
 from irtjax.fit.checkpoints import Checkpoints, Saver
 from irtjax.fit.clock import compile_seconds, timed
@@ -19,7 +20,7 @@ from irtjax.fit.driver import Look, Progress
 from irtjax.fit.rasch import at_slope_one
 from irtjax.fit.report import fit_report
 from irtjax.fit.request import Request, make_request
-from irtjax.fit.result import FitResult
+from irtjax.fit.result import FitResult, FittedParameters
 from irtjax.fit.routes import Route
 from irtjax.fit.settings import default_family
 from irtjax.fit.starts import Start, best_of_starts, run_start
@@ -174,10 +175,24 @@ def run_request(
     if request.spec.family == "rasch":
         parameters = at_slope_one(parameters)
     told = identity | request.described(parameters) | {"n_devices": mesh.size} | seconds
-    report = fit_report(data, parameters, best.progress, told, best.notes | agreement)
+    notes = best.notes | agreement
+    if request.settings.anchors is not None:
+        told["anchors"], notes["warnings"] = _with_drift(request, parameters, told, notes)
+    report = fit_report(data, parameters, best.progress, told, notes)
     for note in report["warnings"]:
         warnings.warn(note, IrtjaxWarning, stacklevel=3)
     return FitResult(data, request.spec, parameters, request.settings.group, report)
+
+
+def _with_drift(
+    request: Request, parameters: FittedParameters, told: dict[str, Any], notes: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """What a report says of anchors, and the warnings, once their drift is known."""
+    anchors, data = request.settings.anchors, request.data
+    assert anchors is not None
+    drift = anchor_drift(data, request.spec, parameters, anchors, request.settings.group)
+    found, warned = described_drift(drift, data.item_ids[anchors.is_anchor])
+    return told["anchors"] | found, [*notes.get("warnings", []), *warned]
 
 
 def _fitted(

@@ -35,6 +35,7 @@ ITEM_FLAGS = (
     "weak_guessing",
     "weak_feasibility",
     "no_error",
+    "drifted_anchor",
 )
 # Below this an item says nothing about ability, and its difficulty is a division by noise: NaN.
 _SMALLEST_DISCRIMINATION = 1e-4
@@ -117,6 +118,9 @@ def item_table(fit: "FitResult") -> pd.DataFrame:
         "weak_guessing": _is_weak(fit, "guessing"),
         "weak_feasibility": _is_weak(fit, "feasibility"),
         "no_error": ~has_error,
+        "drifted_anchor": pd.Index(fit.data.item_ids).isin(
+            fit.report.get("anchors", {}).get("drifted", [])
+        ),
     }
     columns["flags"] = _flags(count, correct, claims)
     return pd.DataFrame(columns)

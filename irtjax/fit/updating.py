@@ -38,7 +38,8 @@ class Update:
             (`dim1_ability_before`), now, and how far it moved in standard errors of the old fit
             (`dim1_ability_moved`).
         items: the same of the old items: slopes and intercept.
-        summary: what `fit.json` has under `updated`: numbers of new models, items and responses,
+        summary: what `fit.json` has under `updated`: numbers of new models, items and responses, of
+            items that both old and new models answered (`n_common_items`, None without new models),
             and `max` and `rms` of the moves of abilities and of item parameters.
     """
 
@@ -65,6 +66,10 @@ def update(
     brought to the scale of the old fit: where items are integrated out, the old models keep the
     mean and covariance of their abilities; where models are, the old items keep the second moments
     of their slopes, and their intercepts on average. So dims keep their order and signs.
+
+    Old and new models count as one population, and old and new items as one distribution. Where
+    they share few items and the new models may be stronger or weaker, `fit(responses, anchors=fit)`
+    estimates the new models' own mean and sd on the old scale.
 
     Args:
         fit: of `irtjax.fit`; confirmatory, anchored and network fits are not updated.
@@ -111,6 +116,7 @@ def update(
         "n_new_models": data.n_models - fit.data.n_models,
         "n_new_items": data.n_items - fit.data.n_items,
         "n_new_responses": data.n_responses - fit.data.n_responses,
+        "n_common_items": _n_common(fit.data, data),
         "abilities": _summed_up(models, "model_id"),
         "items": _summed_up(items, "item_id"),
     }
@@ -131,6 +137,16 @@ def _to_scale_of(old: FitResult, new: FitResult) -> ScaleChange:
     answered = np.flatnonzero(old.data.totals("models")[0] > 0)
     points = [np.asarray(each.parameters.ability, np.float64)[answered] for each in (new, old)]
     return matched_points(points[0], points[1], keeps_scale=new.spec.family == "rasch")
+
+
+def _n_common(old: ResponseMatrix, data: ResponseMatrix) -> int | None:
+    """Items that old and new models answered, None without new models."""
+    if data.n_models == old.n_models:
+        return None
+    cells = data.cells()
+    is_new = np.zeros(data.n_items, bool)
+    is_new[cells.item_index[cells.model_index >= old.n_models]] = True
+    return int(np.count_nonzero(is_new[: old.n_items] & (old.totals("items")[0] > 0)))
 
 
 def _moved_models(old: FitResult, new: FitResult) -> pd.DataFrame:

@@ -88,6 +88,7 @@ def data_warnings(data: ResponseMatrix) -> list[str]:
     if count_of_parts > 1:
         found.append(
             f"the data fall into {count_of_parts:,} parts that share no model or item; "
-            "abilities of different parts are compared by the priors alone"
+            "abilities of different parts are compared by the priors alone, and models of one "
+            "cannot be ranked against those of another"
         )
     return found

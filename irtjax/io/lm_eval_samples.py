@@ -27,12 +27,12 @@ def samples_of(
             before the last slash.
 
     Raises:
-        InputError: an id of another form.
+        InputError: an id of another form, or two of one document (`t/7` and `t/07`).
 
     >>> samples_of(["gsm8k/12", "arc/0", "gsm8k/3"])
     {'gsm8k': [3, 12], 'arc': [0]}
     """
-    found: dict[str, list[int]] = {}
+    found: dict[str, dict[int, str]] = {}
     for k, item in enumerate(item_ids):
         task, _, number = str(item).rpartition("/")
         if benchmarks is not None and str(item).startswith(f"{benchmarks[k]}/"):
@@ -42,7 +42,12 @@ def samples_of(
                 f"item {str(item)!r} is no document of lm-evaluation-harness: its ids are "
                 "TASK/NUMBER; write .csv or .txt"
             )
-        found.setdefault(task, []).append(int(number))
+        named = found.setdefault(task, {}).setdefault(int(number), str(item))
+        if named != str(item):
+            raise InputError(
+                f"items {named!r} and {str(item)!r} are one document of lm-evaluation-harness, "
+                f"{int(number)} of {task!r}; write .csv or .txt, or leave one of them out"
+            )
     return {task: sorted(numbers) for task, numbers in found.items()}
 
 

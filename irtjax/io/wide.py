@@ -73,10 +73,10 @@ def _layout(path: Path, options: Options) -> _Layout:
     """Names and id column of a table, from its first row."""
     first = csv_header(path)
     if len(first) < 2:
-        raise InputError(
-            f"{path} has a single column, {quoted(first[0])}; a wide table has an id column and a "
-            "column for each item, separated by commas"
-        )
+        wanted = "a wide table has an id column and a column for each item, separated by commas"
+        if ";" in first[0]:
+            wanted = "its columns are separated by semicolons; save it with commas"
+        raise InputError(f"{path} has a single column, {quoted(first[0])}; {wanted}")
     if options.no_header:
         kind = "model" if options.items_in_rows else "item"
         return _Layout([f"{kind}-{k}" for k in range(len(first))], None, False)

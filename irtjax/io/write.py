@@ -1,6 +1,7 @@
 """Plain writers: tables, JSON, and responses in the formats that `read_responses` reads."""
 
 import contextlib
+import contextvars
 import json
 import math
 import os
@@ -16,12 +17,48 @@ import pyarrow.csv
 
 from irtjax.io.files import PathLike, one_line_errors
 
-__all__ = ["arrow_table", "atomic_path", "csv_options", "texts_of", "write_json", "write_table"]
+__all__ = [
+    "all_or_none",
+    "arrow_table",
+    "atomic_path",
+    "csv_options",
+    "texts_of",
+    "write_json",
+    "write_table",
+]
+
+# Within `all_or_none`: what was written, as (name, where it lies, where it goes).
+_Written = list[tuple[PathLike, Path, Path]]
+_waiting: contextvars.ContextVar[_Written | None] = contextvars.ContextVar("waiting", default=None)
+
+
+@contextlib.contextmanager
+def all_or_none() -> Iterator[None]:
+    """Files that are written within the block take their places together, when all are written.
+
+    Where one cannot be written, none is: a command's files belong together.
+
+    Raises:
+        InputError: a file cannot be written, or not be moved into place.
+    """
+    written: _Written = []
+    token = _waiting.set(written)
+    try:
+        yield
+        for path, temporary, target in written:
+            with one_line_errors(path, "write"):
+                os.replace(temporary, target)
+    finally:
+        _waiting.reset(token)
+        for _, temporary, _ in written:
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def atomic_path(path: PathLike) -> Iterator[Path]:
     """A temporary path beside `path` that replaces it when the block ends without an error.
+
+    Within `all_or_none` it does so when that ends.
 
     Raises:
         InputError: the folder does not exist or cannot be written.
@@ -32,13 +69,17 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
             yield Path(path)  # a pipe or device, like /dev/stdout, which nothing may replace
             return
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(temporary.unlink, missing_ok=True)
             with open(temporary, "xb"):
                 pass
             yield temporary
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+            waiting = _waiting.get()
+            if waiting is None:
+                os.replace(temporary, target)
+            else:
+                waiting.append((path, temporary, target))
+                undo.pop_all()
 
 
 def write_table(frame: pd.DataFrame, path: PathLike) -> None:

@@ -32,6 +32,7 @@ from irtjax.score.mode import find_mode
 from irtjax.score.models import checked_uncertainty
 from irtjax.score.posterior import expected_at
 from irtjax.score.predictive import Known, Predicted, posterior_predictive
+from irtjax.score.seen import seen_answers, warn_of_seen
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
@@ -77,6 +78,9 @@ def predict_score(
     effects = _effects(fit, by)
     bank = item_bank(fit, effects, is_uncertain=is_uncertain)
     n_groups = 1 if effects is None else len(effects.names)
+    # An ability that is not the fit's own stands behind every predicted score.
+    seen = seen_answers(fit, responses.model_ids, cells)
+    warn_of_seen(seen, responses.model_ids, "scored")
     known = Known.of(cells, responses.n_models, bank, n_groups)
     predicted = posterior_predictive(bank, cells, known, fit.spec.dims, is_by_group=by is not None)
     plain = _at_mode(without_effects(bank, fit.spec.dims), cells, known)

@@ -15,9 +15,9 @@ from irtjax.errors import InputError, IrtjaxWarning
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["check_fit", "known_cells", "known_items"]
+__all__ = ["check_fit", "known_cells", "known_items", "named_ids"]
 
-_SHOWN_ITEMS = 3
+_SHOWN_IDS = 3
 
 
 def check_fit(fit: object, taker: str) -> None:
@@ -59,19 +59,21 @@ def known_items(fit: "FitResult", responses: ResponseMatrix, taker: str) -> np.n
     if len(unknown) == responses.n_items:
         raise InputError(
             f"none of {counted(responses.n_items, 'item')} of the responses is in the run "
-            f"(the first: {_named(unknown, 1)}; the run's first: {_named(fit.data.item_ids, 1)}); "
+            f"(the first: {named_ids(unknown, 1)}; the run's first: "
+            f"{named_ids(fit.data.item_ids, 1)}); "
             "check the item ids"
         )
     if len(unknown):
         warnings.warn(
             f"{counted(len(unknown), 'item')} of {responses.n_items:,} not in the run, their "
-            f"answers are left out: {_named(unknown, _SHOWN_ITEMS)}",
+            f"answers are left out: {named_ids(unknown)}",
             IrtjaxWarning,
             stacklevel=4,
         )
     return np.asarray(position)
 
 
-def _named(ids: np.ndarray, most: int) -> str:
+def named_ids(ids: np.ndarray, most: int = _SHOWN_IDS) -> str:
+    """The first ids of some, as a message names them."""
     text = ", ".join(repr(str(each)) for each in ids[:most])
     return f"{text}, ..." if len(ids) > most > 1 else text

@@ -18,6 +18,7 @@ from irtjax.score.effects import fitted_effect_prior
 from irtjax.score.known import check_fit, known_cells
 from irtjax.score.mode import find_mode
 from irtjax.score.posterior import expected_latent
+from irtjax.score.seen import Seen, seen_answers, warn_of_seen
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
@@ -31,7 +32,7 @@ _REASON = {
     "map": "no answers: mean and sd of the fit's population of models",
     "wle": "no answers: without a prior nothing is known of the ability",
 }
-_FITTED = "the fit's own estimate, from the same answers"
+_FITTED = "the fit's own estimate from the same answers"
 
 
 def score_models(
@@ -59,8 +60,10 @@ def score_models(
     Returns:
         One row a model: `model_id`, its metadata, `dim1_ability`.. and `dim1_ability_se`.. on the
         fit's scale, `n_responses` and `p_correct` over the fit's items, `flags` (`no_responses`,
-        `few_responses`, `all_right`, `all_wrong`, `in_fit`), and `reason`: why an estimate is none,
-        or the fit's own (`eap` of a model that was fitted to the very same answers).
+        `few_responses`, `all_right`, `all_wrong`; `in_fit`: the fit's own estimate, of a model that
+        was fitted to the very same answers, by `eap`; `counted_twice`: the fit has some of these
+        answers of this model, so that the items know them; `differs_from_fit`: the fit has others),
+        and `reason`: why an estimate is none, or the fit's own. Warns of the last two flags.
 
     Raises:
         InputError: none of the items is in the fit; an unknown method.
@@ -82,43 +85,14 @@ def score_models(
     frame = population_frame(fit)
     ability = ability @ frame[:-1, :-1].T + frame[:-1, -1]
     covariance = np.einsum("ka,iab,lb->ikl", frame[:-1, :-1], covariance, frame[:-1, :-1])
-    if method == "eap":
-        own = own_rows(fit, responses, cells)
-    else:
-        own = np.full(responses.n_models, -1)
-    fitted = own >= 0
-    ability[fitted] = np.asarray(fit.parameters.ability, np.float64)[own[fitted]]
-    covariance[fitted] = np.asarray(fit.parameters.ability_covariance, np.float64)[own[fitted]]
-    return _table(responses, cells, ability, covariance, method, fitted)
-
-
-def own_rows(fit: "FitResult", responses: ResponseMatrix, cells: Cells) -> np.ndarray:
-    """The fit's row of each model that it has with the very same answers; -1 for all others.
-
-    Their estimates are the fit's own: the items' posteriors have seen these answers, and to score
-    by them would count the answers twice. With ten models that moves abilities by .3 sd, where dims
-    are hardly supported by far more; with 300 by .02.
-    """
-    row = pd.Index(fit.data.model_ids).get_indexer(pd.Index(responses.model_ids))
-    count = np.bincount(cells.model_index, minlength=responses.n_models)
-    row = np.where((row >= 0) & (count > 0), row, -1)
-    row[row >= 0] = np.where(
-        fit.data.totals("models")[0][row[row >= 0]] == count[row >= 0], row[row >= 0], -1
-    )
-    if not np.any(row >= 0):
-        return row
-    theirs = fit.data.cells()
-    theirs = theirs.taken(np.isin(theirs.model_index, row))
-    mine = cells.taken(row[cells.model_index] >= 0)
-    n_items = np.int64(fit.data.n_items)
-    keys = theirs.model_index * n_items + theirs.item_index
-    order = np.argsort(keys)
-    wanted = row[mine.model_index] * n_items + mine.item_index
-    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
-    is_same = (keys[at] == wanted) & (theirs.response[at] == mine.response)
-    is_same &= theirs.weight[at] == mine.weight
-    differs = np.bincount(mine.model_index[~is_same], minlength=responses.n_models) > 0
-    return np.where(differs, -1, row)
+    seen = seen_answers(fit, responses.model_ids, cells)
+    if method != "eap":
+        seen = seen.as_new()
+    warn_of_seen(seen, responses.model_ids, "scored")
+    fitted = seen.is_fitted
+    ability[fitted] = np.asarray(fit.parameters.ability, np.float64)[seen.row[fitted]]
+    covariance[fitted] = np.asarray(fit.parameters.ability_covariance, np.float64)[seen.row[fitted]]
+    return _table(responses, cells, ability, covariance, method, seen)
 
 
 def checked_method(method: Any) -> str:
@@ -179,7 +153,7 @@ def _table(
     ability: np.ndarray,
     covariance: np.ndarray,
     method: str,
-    is_fitted: np.ndarray,
+    seen: Seen,
 ) -> pd.DataFrame:
     count, share = answered(cells, responses.n_models)
     error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
@@ -190,8 +164,8 @@ def _table(
     columns |= {str(name): responses.model_metadata[name] for name in responses.model_metadata}
     columns |= {f"dim{k + 1}_ability": ability[:, k] for k in range(ability.shape[1])}
     columns |= {f"dim{k + 1}_ability_se": error[:, k] for k in range(ability.shape[1])}
-    columns |= {"n_responses": count, "p_correct": share, "flags": flags(count, share, is_fitted)}
-    columns["reason"] = np.where(is_empty, _REASON[method], np.where(is_fitted, _FITTED, ""))
+    columns |= {"n_responses": count, "p_correct": share, "flags": flags(count, share, seen)}
+    columns["reason"] = np.where(is_empty, _REASON[method], np.where(seen.is_fitted, _FITTED, ""))
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
@@ -203,14 +177,16 @@ def answered(cells: Cells, n_models: int) -> tuple[np.ndarray, np.ndarray]:
     return count, right / np.where(count > 0, weight, np.nan)
 
 
-def flags(count: np.ndarray, share: np.ndarray, is_fitted: np.ndarray) -> np.ndarray:
+def flags(count: np.ndarray, share: np.ndarray, seen: Seen) -> np.ndarray:
     """Names of the flags of each model, semicolon-separated."""
     claims = {
         "no_responses": count == 0,
         "few_responses": (count > 0) & (count <= FEW_RESPONSES),
         "all_right": share == 1,
         "all_wrong": share == 0,
-        "in_fit": is_fitted,
+        "in_fit": seen.is_fitted,
+        "counted_twice": seen.is_counted_twice,
+        "differs_from_fit": seen.is_different,
     }
     rows = [[name for name, holds in claims.items() if holds[i]] for i in range(len(count))]
     return np.array([";".join(row) for row in rows], object)

@@ -13,18 +13,16 @@ import pandas as pd
 
 from irtjax.checks import check_number, shown
 from irtjax.errors import InputError
-from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
+from irtjax.select.adaptive_plan import asked_items, candidate_items, places, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
 from irtjax.select.adaptive_step import ENDINGS, State, keys_of, learn, placed, propose, start
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["LENGTH_TO", "AdaptiveSession", "adaptive_test"]
+__all__ = ["AdaptiveSession", "adaptive_test"]
 
 _FORMAT = 1
-# Places for answers are a multiple of this, so that tests of many lengths share programs.
-LENGTH_TO = 64
 
 
 class AdaptiveSession:
@@ -48,9 +46,8 @@ class AdaptiveSession:
         self._item_ids, self._items = asked.item_ids, asked.on_device
         allowed = candidate_items(asked, self._candidates)
         self._plan = plan_of(fit, asked, rules, quota_by, allowed)
-        self._length = -(-rules.max_items // LENGTH_TO) * LENGTH_TO
         n_pools = self._plan.quota.shape[0]
-        self._state = start(self._items, jnp.asarray(allowed[None]), self._length, n_pools)
+        self._state = start(self._items, jnp.asarray(allowed[None]), places(asked, rules), n_pools)
         self._key = keys_of(jax.random.key(rules.seed), jnp.zeros(1, jnp.int32))
         self._answers: list[tuple[str, float]] = []
         self._proposal: tuple[str | None, Ending] | None = None
@@ -92,13 +89,15 @@ class AdaptiveSession:
 
         Args:
             item_id: of the fit.
-            response: 0 (wrong) to 1 (right).
+            response: 0 (wrong) or 1 (right); False and True are the same, and so are arrays
+                without axes. A fraction between them counts as a fractional likelihood, as in a
+                `ResponseMatrix` (the command's reader refuses one without `--fractional`).
 
         Raises:
             InputError: an id that was not in the fit, one answered before, another response, or
                 no place for more answers.
         """
-        value = check_number("a response", response, 0, 1)
+        value = _checked_response(response)
         position = int(pd.Index(self._item_ids).get_indexer([str(item_id)])[0])
         if position < 0:
             raise InputError(f"item {shown(item_id)} was not in the fit")
@@ -214,6 +213,14 @@ def adaptive_test(
         max_items, se, criterion, n_first, least_gain, randomesque, dict(quotas or {}), seed
     )
     return AdaptiveSession(fit, rules, items, quota_by)
+
+
+def _checked_response(response: Any) -> float:
+    """A number from 0 to 1; of a truth value or an array without axes the one it stands for."""
+    value = response
+    if getattr(response, "shape", None) == () and hasattr(response, "item"):
+        value = response.item()
+    return check_number("a response", int(value) if isinstance(value, bool) else value, 0, 1)
 
 
 def _digest(fit: "FitResult") -> str:

@@ -24,12 +24,16 @@ from irtjax.select.normal_belief import NormalItems
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["AskedItems", "asked_items", "candidate_items", "plan_of"]
+__all__ = ["AskedItems", "asked_items", "candidate_items", "places", "plan_of"]
 
 # A larger error to stop at is no float32, and stops as soon.
 _LARGEST_ERROR = 1e30
 # Items are padded to a multiple of this, so that few shapes are compiled.
 _ITEMS_TO = 512
+# Places for answers are a multiple of this, so that tests of many lengths share programs.
+_LENGTH_TO = 64
+# Rules may ask for more than an int32 holds, and no test has as many items.
+_MOST = np.iinfo(np.int32).max
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,6 +94,11 @@ def _normal_items(bank: ItemBank, curves: CurveItems, frame: np.ndarray) -> Norm
     return NormalItems(curves, variance, *(jnp.asarray(part, dtype) for part in known))
 
 
+def places(items: AskedItems, rules: AdaptiveRules) -> int:
+    """Places for the answers of a test: no more than there are items."""
+    return -(-min(rules.max_items, len(items.item_ids)) // _LENGTH_TO) * _LENGTH_TO
+
+
 def candidate_items(items: AskedItems, item_ids: Iterable[str] | None) -> np.ndarray:
     """Which items may be asked: those named (all without), never padding.
 
@@ -132,19 +141,20 @@ def plan_of(
             f"quota_by {shown(column)} names the column of quotas, but there are none; give quotas "
             "or drop it"
         )
-    pool, quota = np.zeros(items.n_padded, np.int32), np.array([rules.max_items])
+    pool, quota = np.zeros(items.n_padded, np.int32), np.array([min(rules.max_items, _MOST)])
     if rules.quotas:
         name = column or fit.group or "benchmark"
         codes, groups = fit.data.groups(name)
         for value in rules.quotas:
             if value not in groups:
                 raise InputError(f"there is no {name} {value!r} to have a quota of items")
-        limits = list(rules.quotas.values())
         place = {value: k for k, value in enumerate(rules.quotas)}
         # Groups without a quota share the last pool.
-        of_group = np.array([place.get(value, len(limits)) for value in groups], np.int32)
+        of_group = np.array([place.get(value, len(place)) for value in groups], np.int32)
         pool[: len(codes)] = of_group[codes[items.position]]
-        quota = np.array([*limits, rules.max_items - sum(limits)])
+        limits = list(rules.quotas.values())
+        limits.append(rules.max_items - sum(limits))
+        quota = np.array([min(each, _MOST) for each in limits])
         if not np.any(allowed & (quota[pool] > 0)):
             raise InputError("the quotas leave no item that may be asked; raise one of them")
     return Plan(
@@ -152,8 +162,8 @@ def plan_of(
         jnp.asarray(quota, jnp.int32),
         jnp.asarray(min(rules.se or 0.0, _LARGEST_ERROR), float),
         jnp.asarray(rules.least_gain, float),
-        jnp.asarray(rules.max_items, jnp.int32),
-        jnp.asarray(rules.n_first, jnp.int32),
+        jnp.asarray(min(rules.max_items, _MOST), jnp.int32),
+        jnp.asarray(min(rules.n_first, _MOST), jnp.int32),
         rules.criterion,
-        rules.randomesque,
+        min(rules.randomesque, items.n_padded),
     )

@@ -29,7 +29,7 @@ class AdaptiveRules:
     Args:
         max_items: most items a model is asked.
         se: stop once the standard error of every ability is at most this, in latent standard
-            deviations; None never.
+            deviations, above 0; None never.
         criterion: `posterior` (information averaged over where the ability may be), `information`
             (at the ability's mean) or `kl` (mutual information of answer and ability). With more
             dims the first two are Bayesian D-optimality.
@@ -57,7 +57,9 @@ class AdaptiveRules:
     def __post_init__(self) -> None:
         check_whole("max_items", self.max_items, 1)
         if self.se is not None:
-            check_number("se", self.se, 0)
+            remedy = "leave it out to stop by other rules only"
+            if not check_number("se", self.se, 0, remedy=remedy):
+                raise InputError(f"se must be above 0, which no test reaches; {remedy}")
         if self.criterion not in CRITERIA:
             raise InputError(
                 f"criterion {shown(self.criterion)} is not known; use one of {', '.join(CRITERIA)}"

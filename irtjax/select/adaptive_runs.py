@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from irtjax.data.cells import Cells
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.known import known_items
-from irtjax.select.adaptive import LENGTH_TO
-from irtjax.select.adaptive_plan import asked_items, candidate_items, plan_of
+from irtjax.score.models import answered, flags
+from irtjax.score.seen import seen_answers, warn_of_seen
+from irtjax.select.adaptive_plan import AskedItems, asked_items, candidate_items, places, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
 from irtjax.select.adaptive_step import (
     ENDINGS,
@@ -44,7 +46,8 @@ class AdaptiveRuns:
     """Adaptive tests of many models.
 
     Attributes:
-        models: a row a model: `model_id`, `n_items`, abilities and their errors, `reason`.
+        models: a row a model: `model_id`, `n_items`, abilities and their errors, `flags` (those of
+            `score_models` for the answers asked for), `reason`.
         steps: a row an answer: `model_id`, `order` (from 1), `item_id`, `response`, and the
             abilities and errors after it.
     """
@@ -97,7 +100,10 @@ def adapt(
         seed: of random choices.
 
     Returns:
-        Abilities of each model and the items it was asked, in the responses' order of models.
+        Abilities of each model and the items it was asked, in the responses' order of models. A
+        model that was asked for all answers that it has in the fit has the fit's own estimate
+        (`in_fit`). Warns of models whose answers the fit knows in part (`counted_twice`), or has
+        otherwise (`differs_from_fit`).
 
     Raises:
         InputError: rules that make no sense, no item in common with the fit.
@@ -112,7 +118,7 @@ def adapt(
     position = known_items(fit, responses, "adapt")
     known = position >= 0
     position[known] = np.argsort(asked.position)[position[known]]
-    length = -(-max_items // LENGTH_TO) * LENGTH_TO
+    length = places(asked, rules)
     key = jax.random.key(seed)
     found = []
     for first, last, n_rows in _blocks(responses.n_models, n_padded):
@@ -129,7 +135,7 @@ def adapt(
         tested = jax.tree.map(np.asarray, _tested(on_device, *given, length))
         found.append(_cut(tested, last - first))
     prior = on_device.place(on_device.start(1))
-    return _tables(asked.item_ids, responses, found, tuple(np.asarray(each[0]) for each in prior))
+    return _tables(fit, asked, responses, found, tuple(np.asarray(each[0]) for each in prior))
 
 
 def _rows(
@@ -209,31 +215,44 @@ def _tested(
 
 
 def _tables(
-    item_ids: np.ndarray,
+    fit: "FitResult",
+    asked: AskedItems,
     responses: "ResponseMatrix",
     found: list[_Tested],
     prior: tuple[np.ndarray, ...],
 ) -> AdaptiveRuns:
     count = np.concatenate([each.answers.count for each in found])
     length = int(count.max(initial=0))
-    item = np.concatenate([each.answers.item[:, :length] for each in found])
-    answer = np.concatenate([each.answers.response[:, :length] for each in found])
-    ability = np.concatenate([each.ability[:length] for each in found], axis=1).swapaxes(0, 1)
-    error = np.concatenate([each.error[:length] for each in found], axis=1).swapaxes(0, 1)
+    item, answer, weight = (
+        np.concatenate([getattr(each.answers, name)[:, :length] for each in found])
+        for name in ("item", "response", "weight")
+    )
+    ability, error = (
+        np.concatenate([getattr(each, name)[:length] for each in found], axis=1, dtype=np.float64)
+        for name in ("ability", "error")
+    )
+    ability, error = ability.swapaxes(0, 1), error.swapaxes(0, 1)
     ending = np.concatenate([each.ending for each in found])
     dims = ability.shape[2]
     is_given = np.arange(length) < count[:, None]
     model, order = np.nonzero(is_given)
+    cells = Cells(model, asked.position[item[is_given]], answer[is_given], weight[is_given])
+    seen = seen_answers(fit, responses.model_ids, cells)
+    warn_of_seen(seen, responses.model_ids, "tested")
+    own, last = np.flatnonzero(seen.is_fitted), np.maximum(count - 1, 0)
+    ability[own, last[own]] = np.asarray(fit.parameters.ability)[seen.row[own]]
+    covariance = np.asarray(fit.parameters.ability_covariance, np.float64)[seen.row[own]]
+    error[own, last[own]] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     steps: dict[str, Any] = {
         "model_id": responses.model_ids[model],
         "order": order + 1,
-        "item_id": item_ids[item[is_given]],
+        "item_id": asked.item_ids[item[is_given]],
         "response": answer[is_given].astype(np.float64),
     }
     steps |= _named("ability", ability[is_given], dims) | _named(
         "ability_se", error[is_given], dims
     )
-    row, last = np.arange(len(count)), np.maximum(count - 1, 0)
+    row = np.arange(len(count))
     has_any = (count > 0)[:, None]
     start_mean, start_sd = (np.broadcast_to(each, (len(count), dims)) for each in prior)
     final = np.where(has_any, ability[row, last], start_mean) if length else start_mean
@@ -242,6 +261,7 @@ def _tables(
     models |= _named("ability", final, dims) | _named("ability_se", final_error, dims)
     reasons = [Ending[ENDINGS[code]].value for code in ending]
     is_empty = (count == 0) & (ending == ENDINGS.index("nothing_left"))
+    models["flags"] = flags(*answered(cells, len(count)), seen)
     models["reason"] = np.where(is_empty, _NOTHING_ANSWERED, np.array(reasons, object))
     return AdaptiveRuns(pd.DataFrame(models), pd.DataFrame(steps))
 

@@ -1,6 +1,7 @@
 """`select_items`: the smallest set of items that still measures."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.checks import check_whole, counted, shown
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.result import FitResult
 from irtjax.fit.tables import metadata_name
 from irtjax.model.information import mean_information, mean_slope
@@ -29,6 +30,9 @@ _BAYESIAN = ("d-optimal", "a-optimal")
 _VALUED = ("fisher", "leh", "discrimination")
 CRITERIA = ("d-optimal", "a-optimal", "fisher", "leh", "discrimination", "clusters", "random")
 METHODS = ("greedy", "exchange", "milp")
+# The best pick's information over that of the best item at the models' median. An item of slope 1
+# tells this share of its most where the ability is 4.4 logits from its difficulty.
+_NEXT_TO_NOTHING = 0.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,6 +86,9 @@ def select_items(
             best sum of `fisher`, `leh` or `discrimination` under quotas of several columns.
         seed: of `random` and of the starts of `clusters`.
 
+    Warns (`IrtjaxWarning`) where the target is so far from the items that they tell next to
+    nothing of it.
+
     Raises:
         InputError: a budget beyond the items there are, quotas that no selection keeps, unknown
             names, settings that do not go together.
@@ -108,6 +115,7 @@ def select_items(
     _check_together(criterion, method, quotas)
     task = _Task(bank, target_of(fit, target), quotas, budget, criterion, along, seed)
     order, gain, weight = _selected(task, method)
+    _warn_if_far(fit, task, order)
     report = {
         "criterion": criterion,
         "method": method,
@@ -178,6 +186,27 @@ def _means(task: _Task, mean: Any) -> np.ndarray:
     return found[: task.bank.curves.n_items]
 
 
+def _warn_if_far(fit: FitResult, task: _Task, order: np.ndarray) -> None:
+    """Warn where the best item picked tells next to nothing of the target.
+
+    Against the best of all items at the models' median: even a benchmark that is too easy or too
+    hard tells something there.
+    """
+    best = float(np.max(_means(task, mean_information)[order]))
+    has_answers = fit.data.totals("models")[0] > 0
+    middle = np.median(np.asarray(fit.parameters.ability, np.float64)[has_answers], axis=0)
+    at_middle = dataclasses.replace(task, target=target_of(fit, middle))
+    usual = float(np.max(_means(at_middle, mean_information)))
+    if best < _NEXT_TO_NOTHING * usual:
+        warnings.warn(
+            f"the items tell next to nothing of {task.target.name}: the best pick has an "
+            f"information of {best:.2g} there, the best item at the models' median {usual:.2g}; "
+            "name a target nearer to the models, or add items that fit it",
+            IrtjaxWarning,
+            stacklevel=3,
+        )
+
+
 def _table(
     fit: FitResult, task: _Task, order: np.ndarray, gain: np.ndarray, weight: np.ndarray
 ) -> pd.DataFrame:
@@ -230,9 +259,11 @@ def _check_together(criterion: str, method: str, quotas: list[Quotas]) -> None:
     if criterion == "clusters" and quotas[0].binds:
         raise InputError("criterion clusters takes no quotas; drop them or choose another")
     if method == "exchange" and criterion not in _BAYESIAN:
+        remedy = "drop the method"
+        if criterion in _VALUED:
+            remedy = "greedy is already the best, or milp with quotas of several columns"
         raise InputError(
-            f"method exchange goes with {' and '.join(_BAYESIAN)}; by {criterion} greedy is "
-            "already the best, or milp with quotas of several columns"
+            f"method exchange goes with {' and '.join(_BAYESIAN)}, not {criterion}; {remedy}"
         )
     if method == "milp" and criterion not in _VALUED:
         raise InputError(

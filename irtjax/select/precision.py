@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from irtjax.checks import check_number
 from irtjax.select.bank import Bank, told_at
 from irtjax.select.target import Target, padded_target
 
@@ -48,7 +49,12 @@ def precision_curve(
 
 
 def size_for(curve: pd.DataFrame, reliability: float) -> int | None:
-    """The smallest number of items whose every reliability is as high; None where none is."""
+    """The smallest number of items whose every reliability is as high; None where none is.
+
+    Raises:
+        InputError: no number from 0 to 1.
+    """
+    reliability = check_number("the reliability", reliability, 0, 1)
     names = [name for name in curve if str(name).endswith("_reliability")]
     reached = np.flatnonzero((curve[names] >= reliability).all(axis=1))
     return int(reached[0]) + 1 if len(reached) else None

@@ -136,6 +136,12 @@ def _quotas(
         _bounds(column, by_value.get(name) if isinstance(bounds, Mapping) else bounds)
         for name in names
     ]
+    for name, (low, _) in zip(names, each, strict=True):
+        if max(low, min_coverage) > data.n_items:  # perhaps more than an int64 holds
+            raise InputError(
+                f"{column} {name!r} must have {max(low, min_coverage):,} items, more than the "
+                f"{counted(data.n_items, 'item')} there are; ask for fewer"
+            )
     least = np.array([max(low, min_coverage) for low, _ in each], int)
     most = np.array([min(high, data.n_items) for _, high in each], int)
     wrong = np.flatnonzero(least > most)

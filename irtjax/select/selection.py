@@ -45,7 +45,13 @@ class Selection:
         return self.items[names].assign(n_items=self.items["order"])[["n_items", *names]]
 
     def size_for(self, reliability: float) -> int | None:
-        """The smallest number of items of this order that reaches a reliability in every dim."""
+        """The smallest number of items of this order that reaches a reliability in every dim.
+
+        None where none of them does.
+
+        Raises:
+            InputError: no number from 0 to 1.
+        """
         return size_for(self.items, reliability)
 
     def samples(self) -> dict[str, list[int]]:

@@ -11,14 +11,19 @@ def test_it_writes_what_python_finds(irtjax, finished_run, responses, tmp_path):
     arguments = ["--max-items", "15", "--quota", "benchmark-1=5", "--seed", "3"]
     outcome = irtjax("adapt", finished_run, responses, "--out", out, *arguments)
     assert outcome.code == 0
-    runs = ij.adapt(
-        ij.FitResult.load(finished_run),
-        ij.read_responses(responses),
-        max_items=15,
-        quotas={"benchmark-1": 5},
-        seed=3,
-    )
-    pd.testing.assert_frame_equal(pd.read_csv(out), runs.models, rtol=1e-6)
+    assert len(outcome.error_lines) == 1
+    assert "30 models tested by answers that the run was fitted to" in outcome.err
+    with pytest.warns(ij.IrtjaxWarning, match="30 models tested"):
+        runs = ij.adapt(
+            ij.FitResult.load(finished_run),
+            ij.read_responses(responses),
+            max_items=15,
+            quotas={"benchmark-1": 5},
+            seed=3,
+        )
+    found = pd.read_csv(out, keep_default_na=False)
+    pd.testing.assert_frame_equal(found, runs.models, rtol=1e-6)
+    assert "flags: 30 counted_twice" in outcome.out
     steps = pd.read_csv(out.with_name("models-steps.csv"))
     pd.testing.assert_frame_equal(steps, runs.steps, rtol=1e-6, check_dtype=False)
     assert "the most items that may be asked were answered: 30 models" in outcome.out

@@ -36,6 +36,10 @@ def test_update_writes_a_run_with_its_moves(irtjax, finished_run, week, tmp_path
     outcome = irtjax("update", finished_run, week, "--out", "run2")
     assert (outcome.code, outcome.err) == (0, "")
     assert "2 new models, 0 new items, 400 new responses" in outcome.out
+    assert "200 items answered by both old and new models" in outcome.out
+    assert "--anchors" not in outcome.out
+    assert "moved_models.csv, moved_items.csv" in outcome.out
+    assert "Next      irtjax update run2 RESPONSES --out RUN3" in outcome.out
     assert "old abilities moved by" in outcome.out
     old, fit = (ij.FitResult.load(each) for each in (finished_run, tmp_path / "run2"))
     assert fit.data.n_models == old.data.n_models + 2
@@ -51,6 +55,30 @@ def test_update_writes_a_run_with_its_moves(irtjax, finished_run, week, tmp_path
     again = irtjax("update", "run2", week, "--out", "run3")
     failed(again, "there is nothing new")
     assert not (tmp_path / "run3").exists()
+
+
+@pytest.mark.parametrize(
+    "n_common, said",
+    [
+        (5, "with so few, new models are placed by the old models' population too"),
+        (0, "nothing ranks new models against old ones"),
+    ],
+)
+def test_update_with_few_common_items_says_what_places_the_new_models(
+    irtjax, finished_run, week, tmp_path, n_common, said
+):
+    table = pd.read_csv(week)
+    known = table["item_id"].isin(table["item_id"].unique()[:n_common])
+    table.loc[~known, "item_id"] = "new-" + table.loc[~known, "item_id"]
+    table.to_csv(tmp_path / "apart.csv", index=False)
+    outcome = irtjax("update", finished_run, "apart.csv", "--out", "run2")
+    assert outcome.code == 0, outcome.err
+    assert f"{n_common} items answered by both" in outcome.out
+    assert said in outcome.out
+    cannot = "models of one cannot be ranked against those of another"
+    assert (cannot in outcome.err) == (n_common == 0)
+    report = json.loads((tmp_path / "run2" / "fit.json").read_text())
+    assert report["updated"]["n_common_items"] == n_common
 
 
 def test_update_says_whose_metadata_are_kept(irtjax, finished_run, week, tmp_path):
@@ -71,6 +99,7 @@ def test_link_of_a_run_to_itself_changes_nothing(irtjax, finished_run, tmp_path)
     outcome = irtjax("link", finished_run, finished_run, "--out", "linked")
     assert (outcome.code, outcome.err) == (0, "")
     assert "haebara, 200 items in common" in outcome.out
+    assert "Next      irtjax score linked ANSWERS.csv" in outcome.out
     assert "0 drifted" in outcome.out
     table = pd.read_csv(tmp_path / "linked" / "link.csv")
     assert len(table) == 200
@@ -86,6 +115,7 @@ def test_fit_with_anchors_says_how_many_and_where_the_models_are(
     outcome = irtjax("fit", week, "--anchors", finished_run, "--out", "new")
     assert outcome.code == 0, outcome.err
     assert "200 items fixed" in " ".join(outcome.out.split())
+    assert "0 new items estimated; 0 drifted" in " ".join(outcome.out.split())
     assert "new models on that scale: mean" in outcome.out
     report = json.loads((tmp_path / "new" / "fit.json").read_text())
     assert (report["anchors"]["n_anchors"], report["anchors"]["n_new_items"]) == (200, 0)

@@ -45,3 +45,37 @@ def test_a_full_disk_behind_stdout_is_one_warning(tmp_path: Path) -> None:
         "warning: cannot print the results: No space left on device"
     ]
     assert (tmp_path / "r.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["adapt", "RUN", "DATA", "--out", "o.csv"],
+        ["score", "RUN", "DATA", "--predict-score", "--by", "benchmark", "--out", "o.csv"],
+        ["quality", "RUN", "--out", "o.csv"],
+        ["select", "RUN", "--budget", "9", "--out", "o.csv", "--out", "o.txt"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_of_several_files_all_are_written_or_none(
+    irtjax, finished_run, responses, tmp_path, monkeypatch, arguments
+) -> None:
+    """The second one meets a full disk."""
+    named = {"RUN": finished_run, "DATA": responses}
+    replace, moved = os.replace, []
+    monkeypatch.setattr(os, "replace", lambda *pair: moved.append(pair) or replace(*pair))
+    opened = []
+
+    def write_until_full(path: Path, mode: str = "r", *rest: object, **more: object) -> object:
+        if mode == "xb":
+            opened.append(path)
+            if len(opened) == 2:
+                raise OSError(28, "No space left on device")
+        return open(path, mode, *rest, **more)
+
+    monkeypatch.setattr("irtjax.io.write.open", write_until_full, raising=False)
+    outcome = irtjax(*(named.get(each, each) for each in arguments))
+    assert outcome.code == 2
+    assert "cannot write o" in outcome.err
+    assert "No space left on device" in outcome.err
+    assert (len(opened), moved, list(tmp_path.iterdir())) == (2, [], [])

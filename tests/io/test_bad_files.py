@@ -284,3 +284,8 @@ def test_lines_count_blank_lines_and_quoted_line_ends(save, refused):
 )
 def test_what_is_no_path(refused, paths, said):
     assert said in refused(paths)
+
+
+def test_semicolons_are_named(save, refused):
+    message = refused(save("model_id;item_id;response\na;p;1\n"))
+    assert message.endswith("its columns are separated by semicolons; save it with commas")

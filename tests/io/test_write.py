@@ -10,7 +10,7 @@ import pytest
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
-from irtjax.io import write_json, write_responses, write_table
+from irtjax.io import all_or_none, write_json, write_responses, write_table
 
 
 def test_floats_read_back_to_the_same_bits(tmp_path):
@@ -120,3 +120,32 @@ def test_what_is_no_matrix_or_path_is_refused(tmp_path):
         write_responses(np.eye(3), tmp_path / "r.csv")
     with pytest.raises(InputError, match="the file to write must be a path, not None"):
         write_responses(ResponseMatrix.from_dense([[1]]), None)
+
+
+def test_files_that_belong_together_are_all_written_or_none(tmp_path):
+    (tmp_path / "old.csv").write_text("old")
+    frame = pd.DataFrame({"a": [1]})
+
+    def write_both() -> None:
+        with all_or_none():
+            write_table(frame, tmp_path / "old.csv")
+            write_table(frame, "no/b.csv")
+
+    with pytest.raises(InputError, match=r"cannot write no/b\.csv"):
+        write_both()
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old.csv": "old"}
+    with all_or_none():
+        write_table(frame, tmp_path / "old.csv")
+        write_json({"b": 2}, tmp_path / "b.json")
+        assert (tmp_path / "old.csv").read_text() == "old"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["b.json", "old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "a\n1\n"
+    write_table(frame, tmp_path / "alone.csv")  # as ever
+    assert (tmp_path / "alone.csv").is_file()
+
+
+def test_a_file_that_cannot_take_its_place_leaves_no_temporary_one(tmp_path):
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(InputError, match=r"cannot write .*b\.csv"), all_or_none():
+        write_table(pd.DataFrame({"a": [1]}), tmp_path / "b.csv")
+    assert [each.name for each in tmp_path.iterdir()] == ["b.csv"]

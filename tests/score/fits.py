@@ -75,9 +75,13 @@ def fit_of(mean, covariance, guessing, feasibility, spec, dtype, effect=None):
 def answers(patterns):
     """Response matrix of rows with 0, 1 and NaN."""
     patterns = np.asarray(patterns, float)
-    return ResponseMatrix.from_dense(
-        patterns, item_ids=[f"item-{j}" for j in range(patterns.shape[1])]
-    )
+    return new_models(patterns, [f"item-{j}" for j in range(patterns.shape[1])])
+
+
+def new_models(matrix, item_ids):
+    """Response matrix of models that no fit has seen."""
+    ids = [f"new-{k}" for k in range(len(matrix))]
+    return ResponseMatrix.from_dense(matrix, model_ids=ids, item_ids=item_ids)
 
 
 def _default_zero():

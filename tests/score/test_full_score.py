@@ -11,7 +11,7 @@ from irtjax.score import predictive
 from irtjax.score.anchors import anchor_points
 from irtjax.score.full_score import predict_score
 from tests.fit.fitting import fitted, quiet_fit, simulated
-from tests.score.fits import N_ITEMS, answers, given
+from tests.score.fits import N_ITEMS, answers, given, new_models
 
 QUADRATURE = {1: 2e-4, 2: 2e-3}
 
@@ -63,7 +63,7 @@ def _few_answers(kind, n, seed=3):
         index = rng.choice(np.flatnonzero(answered >= 0), n, replace=False)
         few[row, index] = answered[index]
     full = np.array([row[row >= 0].mean() for row in truth])
-    return ResponseMatrix.from_dense(few, item_ids=made.item_ids), full
+    return new_models(few, made.item_ids), full
 
 
 def test_by_benchmark_the_scores_and_their_intervals():
@@ -87,7 +87,7 @@ def test_predictions_beat_the_plain_mean_on_models_of_the_fitted_items():
     full = fit.data.to_dense()
     rng = np.random.default_rng(0)
     few = np.where(rng.random(full.shape) < 40 / full.shape[1], full, -1)
-    data = ResponseMatrix.from_dense(few, item_ids=fit.data.item_ids)
+    data = new_models(few, fit.data.item_ids)
     truth = np.array([row[row >= 0].mean() for row in full])
     found = predict_score(fit, data)
     error = {name: np.abs(found[name] - truth).mean() for name in ("score", "p_irt", "observed")}
@@ -106,7 +106,7 @@ def test_gp_irt_lies_between_p_irt_and_the_anchors_weighted_share():
     index = pd.Index(fit.data.item_ids).get_indexer(anchors["item_id"])
     few = np.full_like(full, -1)
     few[:, index] = full[:, index]
-    data = ResponseMatrix.from_dense(few, item_ids=fit.data.item_ids)
+    data = new_models(few, fit.data.item_ids)
     found = predict_score(fit, data, anchor_weights=weights)
     each = np.array([weights[name] for name in fit.data.item_ids[index]])
     seen = full[:, index] >= 0
@@ -144,7 +144,7 @@ def test_models_unlike_the_fitted_ones_are_predicted_by_their_own_answers(monkey
     full = truth.mean(axis=1)
     rng = np.random.default_rng(3)
     few = np.where(rng.random(truth.shape).argsort(axis=1).argsort(axis=1) < 100, truth, np.nan)
-    data = ResponseMatrix.from_dense(few, item_ids=fit.data.item_ids)
+    data = new_models(few, fit.data.item_ids)
 
     def judged():
         found = predict_score(fit, data)

@@ -13,6 +13,7 @@ from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.model.spec import ModelSpec
+from irtjax.score.full_score import predict_score
 from irtjax.score.models import score_models
 from tests.fit.fitting import fitted, quiet_fit, simulated
 from tests.score.fits import N_ITEMS, answers, given
@@ -133,7 +134,7 @@ def test_cases_8_a_model_without_answers_has_its_row_the_prior_and_the_reason():
     patterns[1] = 1
     for method, expected in (("eap", 0.0), ("map", 0.0), ("wle", np.nan)):
         scores = score_models(given().fit, answers(patterns), method=method)
-        assert scores["model_id"].tolist() == ["model-0", "model-1"]
+        assert scores["model_id"].tolist() == ["new-0", "new-1"]
         np.testing.assert_allclose(scores["dim1_ability"][0], expected, atol=1e-5)
         np.testing.assert_allclose(scores["dim1_ability_se"][0], expected + 1, rtol=0, atol=2e-3)
         assert scores["n_responses"][0] == 0
@@ -195,6 +196,59 @@ def test_a_fitted_models_own_answers_give_the_fits_own_estimate():
     np.testing.assert_array_equal(_columns(scores, "ability"), fit.parameters.ability)
     assert (scores["flags"] == "in_fit").all()
     assert scores["reason"].str.startswith("the fit's own").all()
+    assert not scores["reason"].str.contains('[,"]').any()  # text is quoted in no file, or in all
+
+
+def _as_rows(fit, rows, change=()):
+    """Answers of the fit's first models, and some of them changed."""
+    matrix = np.where(rows, fit.data.to_dense()[: len(rows)], -1).astype(float)
+    for row, item in change:
+        matrix[row, item] = 1 - matrix[row, item]
+    return ResponseMatrix.from_dense(
+        np.where(matrix < 0, np.nan, matrix),
+        model_ids=fit.data.model_ids[: len(rows)],
+        item_ids=fit.data.item_ids,
+    )
+
+
+def test_answers_that_the_fit_knows_in_part_or_otherwise_are_flagged_and_counted():
+    fit = fitted("2pl")
+    answered = fit.data.to_dense()[:4] >= 0
+    rows = answered.copy()
+    rows[1, ::2] = False  # a part
+    rows[3] = False
+    changed = [(2, k) for k in np.flatnonzero(answered[2])[:3]]
+    data = _as_rows(fit, rows, changed)
+    with pytest.warns(IrtjaxWarning) as caught:
+        scores = score_models(fit, data)
+    second, third = (str(each) for each in fit.data.model_ids[1:3])
+    assert scores["flags"].tolist() == [
+        "in_fit",
+        "counted_twice",
+        "counted_twice;differs_from_fit",
+        "no_responses",
+    ]
+    first, other = (str(each.message) for each in caught)
+    assert f"2 models scored by answers that the run was fitted to: '{second}', '{third}'" in first
+    assert f"1 model with 3 answers other than the run has under the same ids: '{third}'" in other
+    with pytest.warns(IrtjaxWarning) as caught:
+        modes = score_models(fit, data, method="map")  # which has no estimate of the fit's to take
+    assert modes["flags"][0] == "counted_twice"
+    assert str(caught[0].message).startswith("3 models scored by answers")
+    with pytest.warns(IrtjaxWarning) as caught:
+        predict_score(fit, data)
+    assert [str(each.message) for each in caught] == [first, other]
+
+
+def test_answers_that_a_fitted_model_had_not_given_are_those_of_any_model():
+    fit = fitted("2pl")
+    missing = np.flatnonzero(fit.data.to_dense()[0] < 0)
+    more = ResponseMatrix.from_dense(
+        np.ones((1, len(missing))),
+        model_ids=fit.data.model_ids[:1],
+        item_ids=fit.data.item_ids[missing],
+    )
+    assert score_models(fit, more)["flags"].tolist() == ["all_right"]
 
 
 def test_the_same_answers_under_another_name_agree_with_a_fit_of_many_models():

@@ -132,6 +132,26 @@ def _scored(fit, new, steps):
     return ij.score_models(fit, given)
 
 
+def test_models_of_the_fit_are_counted_and_end_at_the_fits_own_estimate(one_dim):
+    fit, new = one_dim
+    ids = fit.data.model_ids[:2]
+    rows = fit.data.to_dense()[:2].astype(float)
+    rows[1, 40:] = np.nan
+    own = ij.ResponseMatrix.from_dense(rows, model_ids=ids, item_ids=fit.data.item_ids)
+    with pytest.warns(ij.IrtjaxWarning, match=f"1 model tested by .*: '{ids[1]}'; the items"):
+        runs = ij.adapt(fit, own, max_items=N_ITEMS)
+    assert runs.models["flags"].tolist() == ["in_fit", "counted_twice"]
+    with pytest.warns(ij.IrtjaxWarning, match="1 model scored"):
+        scores = ij.score_models(fit, own)
+    last = runs.steps.groupby("model_id", sort=False).last()
+    for name in ("dim1_ability", "dim1_ability_se"):
+        assert runs.models[name][0] == scores[name][0] == fit.abilities()[name][0]
+        assert runs.models[name][1] == pytest.approx(scores[name][1], abs=3e-3)
+        assert last[name].tolist() == runs.models[name].tolist()
+    flags = ij.adapt(fit, new, max_items=9).models["flags"]
+    assert not flags.str.contains("fit|twice").any()
+
+
 def test_on_the_way_they_are_nearly_those_of_scoring_and_a_session_s_exactly():
     data = simulated("2pl-2d", seed=1).data
     new = ij.ResponseMatrix.from_dense(data.to_dense()[:3], item_ids=data.item_ids)
@@ -293,6 +313,7 @@ def test_items_that_the_fit_does_not_know_are_left_out(one_dim):
         ({"max_items": 0}, "max_items must be a whole number of at least 1"),
         ({"criterion": "best"}, "criterion 'best' is not known"),
         ({"se": -1}, "se must be a number of at least 0"),
+        ({"se": 0}, "se must be above 0, which no test reaches; leave it out"),
         ({"quotas": {"nowhere": 3}}, "there is no benchmark 'nowhere'"),
         ({"quota_by": "benchmark"}, "quota_by 'benchmark' names the column of quotas"),
         (
@@ -338,6 +359,41 @@ def test_answers_that_make_no_sense_are_refused(one_dim):
 
 
 @pytest.mark.parametrize(
+    "right, wrong",
+    [(True, False), (np.True_, np.False_), (np.array(1), np.array(0)), (np.float32(1), np.int8(0))],
+)
+def test_truth_values_and_arrays_without_axes_are_answers(one_dim, right, wrong):
+    found = []
+    for given in ((1, 0), (right, wrong)):
+        session = ij.adaptive_test(one_dim[0], max_items=2)
+        for each in given:
+            session.answer(session.next_item(), each)
+        found.append((session.to_json(), *session.ability))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("response", ["1", None, np.array([1]), np.nan, 10**400])
+def test_what_is_no_answer_is_refused(one_dim, response):
+    session = ij.adaptive_test(one_dim[0])
+    with pytest.raises(ij.InputError, match="a response must be a number from 0 to 1"):
+        session.answer(session.next_item(), response)
+
+
+def test_whole_numbers_of_any_size_ask_for_all_items(one_dim):
+    fit, new = one_dim
+    few, huge = fit.data.item_ids[:12], 10**30
+    rules = {"max_items": 3 * huge, "n_first": huge, "randomesque": huge, "items": few}
+    rules["quotas"] = {"benchmark-0": huge, "benchmark-1": huge}
+    session = ij.adaptive_test(fit, **rules)
+    session = AdaptiveSession.from_json(fit, session.to_json())
+    while (item := session.next_item()) is not None:
+        session.answer(item, 1)
+    assert set(session.answers.item_id) == set(few)
+    runs = ij.adapt(fit, new, **rules)
+    assert (runs.models.n_items == len(few)).all()
+
+
+@pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"irtjax_adaptive_session": 1}', '{"irtjax_adaptive_session": 9}']
 )
 def test_text_that_is_no_session_is_refused(one_dim, text):
@@ -371,7 +427,8 @@ def test_weights_count_as_so_many_answers(one_dim, two_dims):
     for fit, new in (one_dim, two_dims):
         rows = np.where(new.to_dense() < 0, np.nan, new.to_dense())[:2, :1].repeat(2, axis=0)
         weight = np.array([[1.0], [9.0], [1.0], [9.0]])
-        data = ij.ResponseMatrix.from_dense(rows, weight=weight, item_ids=new.item_ids[:1])
+        ids = {"model_ids": list("abcd"), "item_ids": new.item_ids[:1]}
+        data = ij.ResponseMatrix.from_dense(rows, weight=weight, **ids)
         found = ij.adapt(fit, data).models
         ability = found[[name for name in found if name.endswith("_ability")]].to_numpy()
         assert np.all(np.linalg.norm(ability[1::2], axis=1) > np.linalg.norm(ability[::2], axis=1))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import irtjax as ij
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.select.api import CRITERIA, select_items
 from irtjax.select.target import target_of
 from tests.fit.fitting import quiet_fit, simulated
@@ -226,10 +226,18 @@ def test_cases_16_budgets_share_their_programs():
         (5, {"per": {"benchmark": 1}}, "allow 4 items together, fewer than the budget of 5"),
         (5, {"per": {"benchmark": "few"}}, "a number of items or LOW-HIGH"),
         (5, {"per": {"benchmark": {"none": 3}}}, "no item has benchmark 'none'"),
+        (5, {"min_coverage": 10**30}, "more than the 240 items there are"),
+        (5, {"per": {"benchmark": f"{10**30}-{10**31}"}}, "more than the 240 items there are"),
         (5, {"min_coverage": 2}, "must have 8 items together, more than the budget of 5"),
         (5, {"per": {"benchmark": 2}, "min_coverage": 3}, "must have 3 items and may have 2"),
         (5, {"per": {"benchmark": 2}, "criterion": "clusters"}, "clusters takes no quotas"),
-        (5, {"criterion": "fisher", "method": "exchange"}, "method exchange goes with"),
+        (5, {"criterion": "fisher", "method": "exchange"}, "greedy is already the best, or milp"),
+        (
+            5,
+            {"criterion": "clusters", "method": "exchange"},
+            "goes with d-optimal and a-optimal, not clusters; drop the method",
+        ),
+        (5, {"criterion": "random", "method": "exchange"}, "not random; drop the method"),
         (5, {"method": "milp"}, "method milp maximises"),
     ],
 )
@@ -243,7 +251,8 @@ def test_what_cannot_be_is_refused_in_one_line(budget, settings, said):
 @pytest.mark.parametrize("criterion", ["d-optimal", "a-optimal", "fisher"])
 def test_a_target_far_away_selects_real_items(criterion):
     fit = ij.fit(ij.simulate(ij.ModelSpec("2pl"), n_models=30, n_items=100, seed=2).data)
-    found = ij.select_items(fit, 10, criterion=criterion, target="1000").items
+    with pytest.warns(IrtjaxWarning, match="next to nothing of the ability 1000"):
+        found = ij.select_items(fit, 10, criterion=criterion, target="1000").items
     assert found["item_id"].nunique() == 10
     assert np.isfinite(found["dim1_se"]).all()
     assert (found["dim1_reliability"].abs() < 1e-3).all()
@@ -265,3 +274,24 @@ def test_the_shift_is_in_standard_deviations_of_a_linked_run():
     assert abs(float(linked.parameters.population_covariance[0, 0, 0]) - 1) > 0.2
     first, second = (ij.select_items(fit, 20, target="future=1").items for fit in (inner, linked))
     assert first["item_id"].tolist() == second["item_id"].tolist()
+
+
+@pytest.mark.parametrize("target", ["50", "-50", "1e6", "future=100"])
+@pytest.mark.parametrize("criterion", ["d-optimal", "random"])
+def test_targets_that_the_items_tell_nothing_of_are_warned_of(target, criterion):
+    with pytest.warns(IrtjaxWarning) as caught:
+        select_items(run(), 5, target=target, criterion=criterion)
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith("the items tell next to nothing of ")
+
+
+@pytest.mark.parametrize("target", ["models", "top", "future=0.5", "2", "-2"])
+def test_targets_near_the_models_are_not_warned_of(target):
+    assert len(select_items(run(), 5, target=target).items) == 5
+
+
+def test_sizes_are_asked_for_reliabilities_that_there_are():
+    selection = select_items(run(), 5)
+    for wrong in (2, -0.1, float("nan"), "high"):
+        with pytest.raises(InputError, match="the reliability must be a number from 0 to 1"):
+            selection.size_for(wrong)
