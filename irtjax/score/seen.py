@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Seen", "seen_answers", "warn_of_seen"]
 
+# Models of whose answers a larger share differs from the fit's are others of the same id.
+_CORRECTED = 0.2
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Seen:
@@ -40,8 +43,12 @@ class Seen:
 
     @property
     def is_counted_twice(self) -> Bool[np.ndarray, " models"]:
-        """Models that are scored by items that know some of their answers."""
-        return (self.n_shared > 0) & ~self.is_fitted
+        """Models that are scored by items that know some of their answers.
+
+        Not where many differ: another model of the same id agrees by chance.
+        """
+        is_same = self.n_different <= _CORRECTED * (self.n_shared + self.n_different)
+        return (self.n_shared > 0) & is_same & ~self.is_fitted
 
     @property
     def is_different(self) -> Bool[np.ndarray, " models"]:

@@ -36,8 +36,8 @@ def items_from_features(fit: FitResult, features: pd.DataFrame | str | Path) -> 
             far outside those.
 
     >>> import numpy as np, pandas as pd, irtjax as ij
-    >>> data = ij.simulate(ij.ModelSpec("1pl"), n_models=8, n_items=20).data
-    >>> lengths = np.arange(20.0)
+    >>> data = ij.simulate(ij.ModelSpec("1pl"), n_models=60, n_items=60).data
+    >>> lengths = np.arange(60.0)
     >>> fit = ij.fit(data, ij.ModelSpec("1pl"), estimator="psn", item_features=lengths)
     >>> new = pd.DataFrame({"item_id": ["new"], "feature1": [7.0]})
     >>> items_from_features(fit, new)["item_id"].tolist()

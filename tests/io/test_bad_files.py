@@ -259,8 +259,8 @@ def test_json_ids_that_are_null_or_nested(save, refused):
 
 
 def test_a_table_with_other_separators(save, refused):
-    for separator in (";", "\t", "|"):
-        assert "separated by commas" in refused(save(GOOD.replace(",", separator)))
+    for separator, said in ((";", "semicolons"), ("\t", "by commas"), ("|", "by commas")):
+        assert said in refused(save(GOOD.replace(",", separator)))
 
 
 def test_lines_count_blank_lines_and_quoted_line_ends(save, refused):

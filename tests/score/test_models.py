@@ -240,6 +240,15 @@ def test_answers_that_the_fit_knows_in_part_or_otherwise_are_flagged_and_counted
     assert [str(each.message) for each in caught] == [first, other]
 
 
+def test_another_model_of_the_same_id_agrees_by_chance():
+    fit = fitted("2pl")
+    answered = fit.data.to_dense()[:1] >= 0
+    data = _as_rows(fit, answered, [(0, k) for k in np.flatnonzero(answered[0])[::2]])
+    with pytest.warns(IrtjaxWarning, match="under the same ids"):
+        scores = score_models(fit, data)
+    assert scores["flags"].tolist() == ["differs_from_fit"]
+
+
 def test_answers_that_a_fitted_model_had_not_given_are_those_of_any_model():
     fit = fitted("2pl")
     missing = np.flatnonzero(fit.data.to_dense()[0] < 0)

@@ -48,7 +48,8 @@ def test_the_first_ids_are_asked(dims):
     for seed in range(3):
         fit = alike(dims, seed)
         answers = np.random.default_rng(seed).integers(0, 2, (4, N_ITEMS))
-        new = ij.ResponseMatrix.from_dense(answers, item_ids=fit.data.item_ids)
+        ids = [f"new-{k}" for k in range(4)]
+        new = ij.ResponseMatrix.from_dense(answers, model_ids=ids, item_ids=fit.data.item_ids)
         for _, steps in ij.adapt(fit, new, max_items=BUDGET).steps.groupby("model_id"):
             assert steps["item_id"].tolist() == [f"q{k:02d}" for k in range(BUDGET)]
 
