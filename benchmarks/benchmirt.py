@@ -129,11 +129,12 @@ def few_items(data: ij.ResponseMatrix) -> pd.DataFrame:
         matrix = data.to_dense()[new].astype(np.float32)
         full = {"micro": matrix.mean(axis=1), "macro": _by_group(matrix, codes).mean(axis=1)}
         for size in SIZES:
-            for _ in range(_DRAWS):
-                seen = np.zeros(data.n_items, bool)
+            draws = np.zeros((_DRAWS, data.n_items), bool)
+            for seen in draws:
                 seen[rng.choice(data.n_items, size, replace=False)] = True
-                for name, found in _rankings(fits, data, new, seen, codes).items():
-                    for kind, value in found.items():
+            for name, found in _rankings(fits, data, new, draws, codes).items():
+                for kind, values in found.items():
+                    for value in values:
                         rho = spearmanr(value, full[kind]).statistic
                         rows.append(
                             {"size": size, "method": name, "of": kind, "half": half, "rho": rho}
@@ -146,8 +147,30 @@ def _rankings(
     fits: dict[int, ij.FitResult],
     data: ij.ResponseMatrix,
     new: np.ndarray,
-    seen: np.ndarray,
+    draws: np.ndarray,
     codes: np.ndarray,
+) -> dict[str, dict[str, np.ndarray]]:
+    """By method and kind, draws x models: what the models are ranked by."""
+    averages = [_averages(data, new, seen, codes) for seen in draws]
+    found = {
+        name: {kind: np.stack([each[name][kind] for each in averages]) for kind in kinds}
+        for name, kinds in averages[0].items()
+    }
+    # One call for all draws: what a fit knows of models left out is then found once.
+    answers = _draws_as_models(data, new, draws)
+    for dims, fit in fits.items():
+        micro = ij.predict_score(fit, answers)["score"].to_numpy()
+        each = ij.predict_score(fit, answers, by="benchmark")
+        macro = each.groupby("model_id", sort=False)["score"].mean().loc[answers.model_ids]
+        found[f"predicted, {dims}-D"] = {
+            "micro": micro.reshape(len(draws), -1),
+            "macro": macro.to_numpy().reshape(len(draws), -1),
+        }
+    return found
+
+
+def _averages(
+    data: ij.ResponseMatrix, new: np.ndarray, seen: np.ndarray, codes: np.ndarray
 ) -> dict[str, dict[str, np.ndarray]]:
     matrix = data.to_dense()[new].astype(np.float32)
     share = np.bincount(codes) / len(codes)
@@ -155,27 +178,32 @@ def _rankings(
     overall = matrix[:, seen].mean(axis=1)
     # A benchmark without an item seen has the overall average.
     filled = np.where(np.isnan(by_group), overall[:, None], by_group)
-    found = {
+    return {
         "average": {"micro": overall, "macro": overall},
         "stratified average": {"micro": filled @ share, "macro": filled.mean(axis=1)},
     }
-    answers = _some(data, new, seen)
-    for dims, fit in fits.items():
-        micro = ij.predict_score(fit, answers)["score"].to_numpy()
-        each = ij.predict_score(fit, answers, by="benchmark")
-        macro = each.groupby("model_id", sort=False)["score"].mean().loc[answers.model_ids]
-        found[f"predicted, {dims}-D"] = {"micro": micro, "macro": macro.to_numpy()}
-    return found
 
 
-def _some(
-    data: ij.ResponseMatrix, rows: np.ndarray, seen: np.ndarray | None = None
+def _draws_as_models(
+    data: ij.ResponseMatrix, new: np.ndarray, draws: np.ndarray
 ) -> ij.ResponseMatrix:
-    matrix = data.to_dense()[rows].astype(np.float32)
-    if seen is not None:
-        matrix[:, ~seen] = np.nan
+    """The models once a draw, each with its answers to the items of that draw."""
+    draw, item = np.nonzero(draws)
+    model = np.arange(len(new))
+    cells = np.broadcast_arrays(draw[:, None] * len(new) + model, item[:, None])
+    return ij.ResponseMatrix.from_cells(
+        cells[0].ravel(),
+        cells[1].ravel(),
+        data.to_dense()[new][:, item].T.ravel().astype(np.float32),
+        model_ids=[f"{k}, {name}" for k in range(len(draws)) for name in data.model_ids[new]],
+        item_ids=data.item_ids,
+        item_metadata=data.item_metadata,
+    )
+
+
+def _some(data: ij.ResponseMatrix, rows: np.ndarray) -> ij.ResponseMatrix:
     return ij.ResponseMatrix.from_dense(
-        matrix,
+        data.to_dense()[rows],
         model_ids=data.model_ids[rows],
         item_ids=data.item_ids,
         item_metadata=data.item_metadata,
