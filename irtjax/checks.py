@@ -12,9 +12,18 @@ from typing import Any
 
 from irtjax.errors import InputError
 
-__all__ = ["check_number", "check_path", "check_text", "check_whole", "counted", "shown"]
+__all__ = [
+    "check_number",
+    "check_path",
+    "check_text",
+    "check_whole",
+    "counted",
+    "named_ids",
+    "shown",
+]
 
 _LONGEST = 80
+_SHOWN_IDS = 3
 
 
 def shown(value: Any) -> str:
@@ -36,6 +45,16 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     ('1 item', '2,000 items', '0 indices')
     """
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def named_ids(ids: Any, most: int = _SHOWN_IDS) -> str:
+    """The first ids of an array or list, as a message names them.
+
+    >>> named_ids(["a", "b", "c", "d"]), named_ids(["a", "b"], 1)
+    ("'a', 'b', 'c', ...", "'a'")
+    """
+    text = ", ".join(repr(str(each)) for each in ids[:most])
+    return f"{text}, ..." if len(ids) > most > 1 else text
 
 
 def check_whole(

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.stats import chi2
 
-from irtjax.checks import counted
+from irtjax.checks import counted, named_ids
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.fit.anchors import Anchors
@@ -38,7 +38,6 @@ _FALSE_WARNINGS = 0.02
 # Every call has this shape, so that one compilation serves any number of cells.
 _CELLS_PER_CALL = 65_536
 _N_NODES = 7
-_SHOWN_ITEMS = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,24 +92,22 @@ def described_drift(drift: Drift, item_ids: np.ndarray) -> tuple[dict[str, Any],
         drift: of the anchors.
         item_ids: of the anchors.
     """
-    ids = [str(each) for each in item_ids[drift.is_drifted]]
-    order = np.argsort(-drift.statistic[drift.is_drifted], kind="stable")
+    ids = item_ids[drift.is_drifted]
+    worst_first = ids[np.argsort(-drift.statistic[drift.is_drifted], kind="stable")]
     told = {
         "n_drifted": len(ids),
-        "drifted": ids,
+        "drifted": [str(each) for each in ids],
         "drift_threshold": drift.threshold,
         "drift_inflation": drift.inflation,
     }
-    if not ids:
+    if not len(ids):
         return told, []
-    first = ", ".join(repr(ids[k]) for k in order[:_SHOWN_ITEMS])
-    more = ", ..." if len(ids) > _SHOWN_ITEMS else ""
     return told, [
-        f"{len(ids):,} of {counted(len(item_ids), 'anchor')} drifted: {first}{more}; the new "
-        "responses contradict the parameters that they are held at (flagged drifted_anchor), and "
-        "the new models' abilities rest on them; give these items new ids in the new data, so that "
-        "they are estimated anew, or fit without anchors and use irtjax link, which leaves drifted "
-        "items out"
+        f"{len(ids):,} of {counted(len(item_ids), 'anchor')} drifted: {named_ids(worst_first)}; "
+        "the new responses contradict the parameters that they are held at (flagged "
+        "drifted_anchor), and the new models' abilities rest on them; give these items new ids in "
+        "the new data, so that they are estimated anew, or fit without anchors and use irtjax "
+        "link, which leaves drifted items out"
     ]
 
 

@@ -81,14 +81,11 @@ def scan_blocks(
         def body(carry: tuple[BlockSums, BlockSums], block: Any) -> tuple[Any, Any]:
             cells, per_block = block
             sums, output = visited(cells, per_block, context)
-            slot_group = None if has_one_place else cells.slot_group
-            return _add(carry, sums, slot_group), output
+            return _add(carry, sums, cells.slot_group), output
 
         first = jax.tree.map(lambda leaf: leaf[0], (blocks, per_block))
         shapes, _ = jax.eval_shape(visited, *first, context)
-        # Of one group a block has one slot, whose sums are 0 where it is all padding.
-        has_one_place = n_groups == 1 and blocks.slot_group.shape[1] == 1
-        zero = varying_over_items(_zeros(shapes, 1 if has_one_place else n_groups + 1))
+        zero = varying_over_items(_zeros(shapes, n_groups + 1))
         if blocks.response.shape[0] == 1:
             # The only block of the device: a loop would take as long again to compile.
             slot_group = first[0].slot_group
@@ -149,12 +146,8 @@ def _zeros(shapes: BlockSums, n_groups: int) -> BlockSums:
 
 
 def _add(
-    carry: tuple[BlockSums, BlockSums], sums: BlockSums, slot_group: Int[Array, " slots"] | None
+    carry: tuple[BlockSums, BlockSums], sums: BlockSums, slot_group: Int[Array, " slots"]
 ) -> tuple[BlockSums, BlockSums]:
-    """Add a block's sums, those of groups (by slot) to their place; None: there is one place."""
-    if slot_group is None:
-        return _two_sum(*carry, sums)
-
     def here(leaf: Array) -> Array:
         return leaf[slot_group]
 

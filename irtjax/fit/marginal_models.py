@@ -51,9 +51,9 @@ __all__ = [
 
 # Newton steps of the items on each E-step's counts: more gain nothing, since the counts change.
 _ITEM_STEPS = 3
-# What rounding may take from the log-likelihood, as a share of it.
 # Multiplications that Louis' information may take (W3's 2PL takes 2e8: .03 CPU seconds).
 _MOST_WORK = 3e8
+# What rounding may take from the log-likelihood, as a share of it.
 RELATIVE_DROP = {"float32": 1e-6, "float64": 1e-12}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from irtjax.checks import counted
+from irtjax.checks import counted, named_ids
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix, check_matrix
 from irtjax.errors import InputError, IrtjaxWarning
@@ -15,9 +15,7 @@ from irtjax.errors import InputError, IrtjaxWarning
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult
 
-__all__ = ["check_fit", "known_cells", "known_items", "named_ids"]
-
-_SHOWN_IDS = 3
+__all__ = ["check_fit", "known_cells", "known_items"]
 
 
 def check_fit(fit: object, taker: str) -> None:
@@ -71,9 +69,3 @@ def known_items(fit: "FitResult", responses: ResponseMatrix, taker: str) -> np.n
             stacklevel=4,
         )
     return np.asarray(position)
-
-
-def named_ids(ids: np.ndarray, most: int = _SHOWN_IDS) -> str:
-    """The first ids of some, as a message names them."""
-    text = ", ".join(repr(str(each)) for each in ids[:most])
-    return f"{text}, ..." if len(ids) > most > 1 else text

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Int
 
-from irtjax.checks import counted
+from irtjax.checks import counted, named_ids
 from irtjax.data.cells import Cells
 from irtjax.errors import IrtjaxWarning
-from irtjax.score.known import named_ids
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult

@@ -2,6 +2,7 @@
 
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import false_discovery_control
 
 __all__ = ["FALSE_ALARMS", "INNOCENT_SHARE", "adjusted", "chernoff_log_p", "discovery_rates"]
 
@@ -41,8 +42,5 @@ def discovery_rates(p: Float[np.ndarray, " tests"], n_tests: int) -> Float[np.nd
         p: p-values of the tests of interest, others being taken to be larger.
         n_tests: how many were made.
     """
-    order = np.argsort(-p, kind="stable")
-    rates = n_tests * p[order] / np.arange(len(p), 0, -1)
-    found = np.empty(len(p))
-    found[order] = np.minimum(np.minimum.accumulate(rates), 1)
-    return found
+    others = np.ones(n_tests - len(p))
+    return np.asarray(false_discovery_control(np.concatenate([p, others])))[: len(p)]
