@@ -189,15 +189,21 @@ def _joined(parts: list[_Nodes], axis: int) -> _Nodes:
 
 
 def _heaviest(nodes: _Nodes) -> _Nodes:
-    """Without the nodes that hardly any model has a use for."""
+    """Without the nodes that hardly any model has a use for.
+
+    In place of its own ones each model has its heaviest again, without weight: the range of what is
+    left is then that of what counts.
+    """
     order = np.argsort(-nodes.weight, axis=1, kind="stable")
     ranked = np.take_along_axis(nodes.weight, order, axis=1)
-    order = order[:, ranked.max(axis=0) >= _LEAST_WEIGHT]
+    is_light = ranked < _LEAST_WEIGHT
+    order = np.where(is_light, order[:, :1], order)[:, ~is_light.all(axis=0)]
     kept = {
         field.name: getattr(nodes, field.name)[np.arange(len(order))[:, None], order]
         for field in dataclasses.fields(_Nodes)
     }
-    kept["weight"] = kept["weight"] / kept["weight"].sum(axis=1, keepdims=True)
+    weight = np.where(is_light, 0, ranked)[:, : order.shape[1]]
+    kept["weight"] = weight / weight.sum(axis=1, keepdims=True)
     return _Nodes(**kept)
 
 
