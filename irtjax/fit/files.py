@@ -106,6 +106,12 @@ def load_run(run: Path) -> FitResult:
     parameters = FittedParameters(**absent | {k: np.asarray(v) for k, v in arrays.items()})
     report = _report(run / "fit.json", metadata["report"])
     _check_responses(run / "responses.npz", metadata["responses"])
+    if report.get("status") == "diverged":
+        warnings.warn(
+            f"the run {run} diverged: its last good state is no basis for anything; fit again",
+            IrtjaxWarning,
+            stacklevel=4,
+        )
     with warnings.catch_warnings():
         # Of a file that `save_run` wrote: a fit with more models than items is not transposed.
         warnings.simplefilter("ignore", IrtjaxWarning)

@@ -35,17 +35,24 @@ def check_size(network: Network, model_shape: TowerShape, item_shape: TowerShape
     width = network.embedding + network.layers * network.hidden
     of_batch = 4 * network.steps[0] * width
     needed = _BYTES * (_COPIES * count + of_batch)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = _memory()
     if count <= _MOST and needed <= memory:
         return
     is_batch = count <= _MOST and of_batch > _COPIES * count
     lower = "batch_size" if is_batch else "embedding, hidden or layers"
     most = f"{_MOST:.0e} is the most, and " if count > _MOST else ""
-    has = f"this machine has {memory / 2**30:.3g}"
+    has = f", this machine has {memory / 2**30:.3g}" if memory < float("inf") else ""
     raise InputError(
         f"the network has {_short(count)} parameters: {most}its training needs "
-        f"{_short(needed / 2**30)} GiB, {has}; lower network {lower}"
+        f"{_short(needed / 2**30)} GiB{has}; lower network {lower}"
     )
+
+
+def _memory() -> float:
+    """Bytes of this machine; where it does not say (Windows) nothing is too much."""
+    if not hasattr(os, "sysconf"):
+        return float("inf")
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def _short(number: float) -> str:

@@ -1,12 +1,13 @@
 """Every family: fit, predict, save, load; identical predictions, original ids."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.result import FitResult
 from irtjax.io import write_responses
 from irtjax.model.response import Asymptotes, response_probability
@@ -206,6 +207,13 @@ def test_a_report_of_another_fit_is_refused(tmp_path, change, message):
     with pytest.raises(InputError, match=message) as caught:
         FitResult.load(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_run_that_diverged_says_so_when_it_is_loaded(tmp_path):
+    fit = fitted("2pl")
+    dataclasses.replace(fit, report=fit.report | {"status": "diverged"}).save(tmp_path)
+    with pytest.warns(IrtjaxWarning, match="diverged: its last good state .* fit again$"):
+        assert FitResult.load(tmp_path).status == "diverged"
 
 
 def test_responses_of_another_fit_are_refused(tmp_path):

@@ -45,3 +45,11 @@ def test_too_large_a_network_is_refused(changes, lower):
 def test_every_size_has_a_most(name):
     with pytest.raises(InputError, match=f"network {name} must be .* from 1 to 1?[60]"):
         Network(**{name: 10**12})
+
+
+def test_where_memory_is_not_told_only_the_count_is_refused(monkeypatch):
+    monkeypatch.delattr("os.sysconf")
+    data = simulate(ModelSpec("2pl"), n_models=4, n_items=5).data
+    make_request(data, ModelSpec("2pl"), estimator="psn", network=Network(hidden=40_000, layers=1))
+    with pytest.raises(InputError, match=r"the most, and its training needs [0-9,]+ GiB; lower"):
+        make_request(data, ModelSpec("2pl"), estimator="psn", network=Network(hidden=10**9))
