@@ -10,18 +10,20 @@ and the ranking is compared with that by all responses.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Group
+from rich.table import Table
 from scipy.stats import spearmanr
 
 import irtjax as ij
 from irtjax.data.demo import DEMO_BENCHMARKS, demo_data
 from irtjax.evaluate.folds import make_folds
 
-__all__ = ["few_items", "run", "table"]
+__all__ = ["cross_validated", "few_items", "run", "table"]
 
 _FOLDS, _SEED = 10, 42
 _BETWEEN = (0.05, 0.95)
@@ -47,12 +49,34 @@ def run(folds: int = _FOLDS) -> dict[str, Any]:
         return {
             "n_items": int(kept.sum()),
             "folds": folds,
-            "table": table(data, folds).to_dict("records"),
+            "table": cross_validated(data, folds).to_dict("records"),
             "few_items": few_items(data).to_dict("records"),
         }
 
 
-def table(data: ij.ResponseMatrix, n_folds: int) -> pd.DataFrame:
+def table(measured: Mapping[str, Any]) -> Group:
+    """Both tables: a row a predictor; a row a kind of ranking and method, a column a size."""
+    of_cells = _shown(pd.DataFrame(measured["table"]))
+    few = pd.DataFrame(measured["few_items"]).pivot_table(
+        index=["of", "method"], columns="size", values="rho", sort=False
+    )
+    few.columns = [f"{size} items" for size in few.columns]
+    return Group(
+        of_cells, "", "Spearman's correlation with the full ranking", _shown(few.reset_index())
+    )
+
+
+def _shown(rows: pd.DataFrame) -> Table:
+    shown = Table(box=None, pad_edge=False)
+    for name in rows:
+        is_text = pd.api.types.is_string_dtype(rows[name])
+        shown.add_column(name.replace("_", " "), justify="left" if is_text else "right")
+    for row in rows.itertuples(index=False):
+        shown.add_row(*(each if isinstance(each, str) else f"{each:.4f}" for each in row))
+    return shown
+
+
+def cross_validated(data: ij.ResponseMatrix, n_folds: int) -> pd.DataFrame:
     """A row a predictor: micro and macro accuracy, MAE and Spearman's correlation."""
     codes, names = data.groups("benchmark")
     category = np.array(

@@ -4,7 +4,7 @@
 
 PSN-IRT's data: each model but Gemini-1.5 (its rows are shifted) in turn is left out and the other
 ten are fitted; 200 draws of 10, 30, 100 and 300 items. ZeroEval's GSM8K and ChemBench: 20 random
-halves of the models are fitted, and one draw is made for each model of the other half. All
+halves of the models are fitted, and ten draws are made for each model of the other half. All
 predictors of a design see the same answers. Designs: `random`; `stratified` by benchmark and,
 within, by the share right among the fitted models; `chosen` by `score_items`;
 `anchors` by clusters of the fitted models' answers or of the items' parameters (five starts).
@@ -38,6 +38,7 @@ __all__ = ["run", "table"]
 
 SIZES = (10, 30, 100, 300)
 _DRAWS, _HALVES, _STARTS = 200, 20, 5
+_DRAWS_OF_HALF = 10
 _LEFT_ALONE = "Gemini-1.5"
 _SEED = 20261130
 
@@ -86,7 +87,7 @@ def _psn_irt(draws: int) -> Iterator[dict[str, Any]]:
         truth = np.broadcast_to(found["responses"][left_out], (draws, len(metadata)))
         for n in SIZES:
             made = _designs(fitted, n, truth, rng)
-            for design, error in _errors(fitted, truth, made).items():
+            for design, error in _errors(fitted, truth, made, draws).items():
                 errors.setdefault((n, design), []).append(error)
     yield from _rows("psn_irt", errors)
 
@@ -99,9 +100,10 @@ def _halves(name: str, n_halves: int) -> list[dict[str, Any]]:
         order = rng.permutation(len(responses))
         train, test = order[: len(order) // 2], order[len(order) // 2 :]
         fitted = _fitted(responses[train], None)
+        truth = np.repeat(responses[test], _DRAWS_OF_HALF, axis=0)
         for n in SIZES:
-            made = _designs(fitted, n, responses[test], rng, starts=1)
-            for design, error in _errors(fitted, responses[test], made).items():
+            made = _designs(fitted, n, truth, rng, starts=1)
+            for design, error in _errors(fitted, truth, made, _DRAWS_OF_HALF).items():
                 errors.setdefault((n, design), []).append(error)
     return [*_rows(name, errors)]
 
@@ -138,8 +140,17 @@ def _designs(
     return made
 
 
-def _errors(fitted: FitResult, truth: np.ndarray, made: Draws) -> dict[str, dict[str, float]]:
-    """Mean absolute errors of each design over the rows; starts of anchors are averaged."""
+def _errors(
+    fitted: FitResult, truth: np.ndarray, made: Draws, draws: int
+) -> dict[str, dict[str, float]]:
+    """Mean absolute errors of each design over the rows; starts of anchors are averaged.
+
+    Args:
+        fitted: to the other models.
+        truth: responses of the models left out, as many rows a model as there are draws.
+        made: items of each row.
+        draws: of each model.
+    """
     full = np.array([row[row >= 0].mean() for row in truth])
     found: dict[str, list[dict[str, float]]] = {}
     plain = [name for name, (_, weights) in made.items() if weights is None]
@@ -148,7 +159,7 @@ def _errors(fitted: FitResult, truth: np.ndarray, made: Draws) -> dict[str, dict
     for k, name in enumerate(plain):
         found[name] = [_against(full, scores.iloc[k * len(truth) : (k + 1) * len(truth)])]
     # Anchors are the same for every draw of a model: one row a model is enough.
-    first = np.arange(1) if len(truth) > 1 and np.all(truth[0] == truth) else np.arange(len(truth))
+    first = np.arange(0, len(truth), draws)
     for name, (index, weights) in made.items():
         if weights is not None:
             rows = truth[first]

@@ -1,12 +1,14 @@
 """The command: which names it knows, and what it leaves."""
 
 import importlib
+import io
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 command = importlib.import_module("benchmarks.__main__")
 
@@ -50,3 +52,14 @@ def test_a_problem_leaves_json_and_a_table(
     assert json.loads((tmp_path / "out" / "W2.json").read_text()) == result
     assert not (tmp_path / "out" / "W2.png").exists()
     assert "not installed: no such version" in capsys.readouterr().out
+
+
+TABLES = {name: importlib.import_module(module) for name, module in command.SINGLE.items()}
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if hasattr(TABLES[name], "table")])
+def test_every_measurement_shows_the_results_that_are_kept(name: str):
+    kept = command._RESULTS / f"{name}.json"
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(TABLES[name].table(json.loads(kept.read_text())))
+    assert len(shown.getvalue().splitlines()) > 2
