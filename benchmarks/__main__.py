@@ -36,7 +36,7 @@ from benchmarks.compare import compared
 from benchmarks.environments import PEERS, ROOT
 from benchmarks.figures import quality_figure, scaling_figure
 from benchmarks.psn_irt.report import draw, markdown
-from benchmarks.psn_irt.run import PARTS, measured
+from benchmarks.psn_irt.run import PARTS, measured, measured_halves
 from benchmarks.scaling import AXES
 from benchmarks.table import results_table
 
@@ -98,7 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=0, help="counted runs of single measurements")
     parser.add_argument("--rows", nargs="*", choices=PARTS, default=PARTS, metavar="ROW",
                         help=f"parts of psn_irt: {', '.join(PARTS)}")  # fmt: skip
-    parser.add_argument("--seeds", type=int, help="seeds of a random row of psn_irt")
+    parser.add_argument("--seeds", type=int, help="seeds of a random row of psn_irt, and splits")
+    parser.add_argument("--halves-only", action="store_true",
+                        help="of rows of psn_irt that are there, the tau of halves")  # fmt: skip
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -125,7 +127,8 @@ def _scale(axes: list[str], out: Path, console: Console) -> None:
 
 def _psn_irt(arguments: argparse.Namespace, console: Console) -> None:
     path = arguments.out / "psn_irt.json"
-    results = measured(
+    measure = measured_halves if arguments.halves_only else measured
+    results = measure(
         arguments.rows,
         arguments.seeds,
         path,

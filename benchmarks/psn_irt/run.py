@@ -2,6 +2,7 @@
 
     python -m benchmarks psn_irt                           all rows, stability, seconds an epoch
     python -m benchmarks psn_irt --rows psn-4pl --seeds 2  these parts only; the others stay
+    python -m benchmarks psn_irt --halves-only             the tau of halves of rows that are there
 
 Each part runs in a process of its own, without a compilation cache, and is written when it is done
 (`psn_irt.json`, `psn_irt.md`, `psn_irt.png`). MCMC needs `irtjax[mcmc]`.
@@ -21,12 +22,12 @@ from benchmarks.problems import problem_w1
 from benchmarks.processes import run_module
 from benchmarks.psn_irt.epochs import epoch_seconds
 from benchmarks.psn_irt.rows import ROWS
-from benchmarks.psn_irt.scores import row_result
+from benchmarks.psn_irt.scores import N_SPLITS, halves_result, row_result
 from benchmarks.psn_irt.stability import stability
 from benchmarks.psn_irt.whole_fit import whole_fit
 from irtjax.errors import IrtjaxWarning
 
-__all__ = ["PARTS", "measured", "merged"]
+__all__ = ["PARTS", "measured", "measured_halves", "merged"]
 
 _OTHERS: dict[str, Callable[[], Any]] = {
     "stability": lambda: stability(problem_w1()),
@@ -43,24 +44,56 @@ def measured(
 
     Args:
         parts: names of `PARTS`.
-        n_seeds: of each random row; by row without.
+        n_seeds: of each random row, and splits into halves of each row; by row without.
         path: the JSON of the results.
         say: called with a line before each part.
 
     Returns:
         The results: `rows` in the order of the table, and each other part under its name.
     """
-    results = json.loads(path.read_text()) if path.is_file() else {}
+    results = _read(path)
     for part in parts:
         say(f"psn_irt: {part}")
-        arguments = [part] if n_seeds is None else [part, "--seeds", str(n_seeds)]
         try:
-            found = run_module("benchmarks.psn_irt.run", *arguments)
+            found = run_module("benchmarks.psn_irt.run", part, *_seeds(n_seeds))
         except PeerFailed as error:
             found = {"error": str(error)}
         results = merged(results, part, found)
-        path.write_text(json.dumps(results, indent=1) + "\n")
+        _write(results, path)
     return results
+
+
+def measured_halves(
+    parts: Sequence[str], n_seeds: int | None, path: Path, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Like `measured`, but the tau of halves only, of those parts that are rows of the results.
+
+    The fits are those of a whole run. A row whose fits fail stays as it was.
+    """
+    results = _read(path)
+    rows = {row["name"]: row for row in results.get("rows", []) if "error" not in row}
+    for name in [part for part in parts if part in rows]:
+        say(f"psn_irt: {name}, halves")
+        try:
+            found = run_module("benchmarks.psn_irt.run", name, "--halves-only", *_seeds(n_seeds))
+        except PeerFailed as error:
+            say(f"psn_irt: {name} stays as it was: {error}")
+            continue
+        results = merged(results, name, rows[name] | found)
+        _write(results, path)
+    return results
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _write(results: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _seeds(n_seeds: int | None) -> list[str]:
+    return [] if n_seeds is None else ["--seeds", str(n_seeds)]
 
 
 def merged(results: dict[str, Any], part: str, found: Any) -> dict[str, Any]:
@@ -78,13 +111,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--seeds", type=int)
+    parser.add_argument("--halves-only", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", IrtjaxWarning)
     if arguments.part in _OTHERS:
         found = _OTHERS[arguments.part]()
     else:
         row = next(row for row in ROWS if row.name == arguments.part)
-        found = row_result(row, problem_w1(), arguments.seeds or row.n_seeds)
+        n_splits = arguments.seeds or N_SPLITS
+        if arguments.halves_only:
+            found = halves_result(row, problem_w1(), n_splits)
+        else:
+            found = row_result(row, problem_w1(), arguments.seeds or row.n_seeds, n_splits)
     print(json.dumps(found))
 
 

@@ -13,9 +13,11 @@ from benchmarks.psn_irt.rows import Outcome, Row, fitted
 from benchmarks.quality import inside
 from irtjax.model.metrics import all_metrics
 
-__all__ = ["METRICS", "metrics_of", "row_result", "spread"]
+__all__ = ["METRICS", "N_SPLITS", "halves_result", "metrics_of", "row_result", "spread"]
 
 METRICS = ("accuracy", "f1", "auc", "log_loss", "brier")
+# Of the items into halves, of every row: those whose fit has no seed differ by the split too.
+N_SPLITS = 5
 
 
 def metrics_of(outcome: Outcome, problem: Problem) -> dict[str, dict[str, float]]:
@@ -51,33 +53,57 @@ def spread(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def row_result(row: Row, problem: Problem, n_seeds: int) -> dict[str, Any]:
+def halves_result(row: Row, problem: Problem, n_splits: int) -> dict[str, Any]:
+    """How alike two halves of the items rank the models: `kendall_halves`, over random splits.
+
+    Split k is drawn by seed k, and its halves are fitted with seeds 2k and 2k + 1: with one seed
+    for both, the models' rows of a network would start alike, and the noise of their abilities be
+    the same. Where seeds make no difference to a fit, splits differ by the cut alone.
+
+    Returns:
+        Kendall's tau of the two rankings: mean and sd over splits, and that of each.
+    """
+    problem = _of_row(row, problem)
+    each = []
+    for split in range(n_splits):
+        parts = halves(problem.train.n_items, seed=split)
+        one, other = (
+            fitted(row, restricted(problem, items), 2 * split + place).rank_by
+            for place, items in enumerate(parts)
+        )
+        each.append({"tau": _tau(one, other)})
+    return {"kendall_halves": spread(each)["tau"] | {"each": [found["tau"] for found in each]}}
+
+
+def _of_row(row: Row, problem: Problem) -> Problem:
+    """The problem on the items of a row: all of them, or its subsample."""
+    if row.n_items is None:
+        return problem
+    return restricted(problem, drawn_items(problem.train.n_items, row.n_items, seed=0))
+
+
+def row_result(row: Row, problem: Problem, n_seeds: int, n_splits: int) -> dict[str, Any]:
     """Everything that the table says of a row.
 
     Seconds are the median of the fits but for the first, which compiles (`first_cpu_seconds`).
-    Ranking by halves is of the first seed: the items are cut in two, each half is fitted.
     """
-    if row.n_items is not None:
-        problem = restricted(problem, drawn_items(problem.train.n_items, row.n_items, seed=0))
+    part = _of_row(row, problem)
     seeds = range(n_seeds) if row.is_random else (0, 0)
-    outcomes = [fitted(row, problem, seed) for seed in seeds]
+    outcomes = [fitted(row, part, seed) for seed in seeds]
     counted = outcomes if row.is_random else outcomes[:1]
-    one, other = (
-        fitted(row, restricted(problem, half), 0).rank_by
-        for half in halves(problem.train.n_items, seed=0)
-    )
     seconds = [outcome.cpu_seconds for outcome in outcomes]
     return {
         "name": row.name,
         "label": row.label,
         "paper": None if row.paper is None else dict(row.paper),
         "n_seeds": len(counted),
-        "n_items": problem.train.n_items,
+        "n_items": part.train.n_items,
         "is_subsample": row.n_items is not None,
-        "n_cells": len(problem.test),
-        "n_outside": None if problem.is_copied is None else int(np.sum(~problem.is_copied)),
-        **spread([metrics_of(outcome, problem) for outcome in counted]),
-        "kendall_halves": _tau(one, other),
+        "n_cells": len(part.test),
+        "n_outside": None if part.is_copied is None else int(np.sum(~part.is_copied)),
+        **spread([metrics_of(outcome, part) for outcome in counted]),
+        # After the fits above: these are to be the first of the process.
+        **halves_result(row, problem, n_splits),
         "cpu_seconds": statistics.median(seconds[1:] or seconds),
         "first_cpu_seconds": seconds[0],
         "notes": [outcome.notes for outcome in counted],

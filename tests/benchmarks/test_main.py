@@ -63,3 +63,16 @@ def test_every_measurement_shows_the_results_that_are_kept(name: str):
     shown = io.StringIO()
     Console(file=shown, width=200).print(TABLES[name].table(json.loads(kept.read_text())))
     assert len(shown.getvalue().splitlines()) > 2
+
+
+def test_the_tau_of_halves_can_be_measured_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def measured_halves(parts: Any, n_seeds: Any, path: Path, say: Any) -> dict[str, Any]:
+        asked.append((list(parts), n_seeds, path))
+        return {"date": "2026-01-31"}
+
+    asked: list[Any] = []
+    monkeypatch.setattr(command, "measured_halves", measured_halves)
+    arguments = ("psn_irt", "--halves-only", "--rows", "vi", "mle", "--out", str(tmp_path))
+    assert run(monkeypatch, *arguments) == 0
+    assert asked == [(["vi", "mle"], None, tmp_path / "psn_irt.json")]
+    assert "2026-01-31" in (tmp_path / "psn_irt.md").read_text()

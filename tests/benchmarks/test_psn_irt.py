@@ -1,6 +1,7 @@
 """PSN-IRT's table: its baselines on small data, its parts, and what it prints."""
 
 import dataclasses
+import itertools
 import json
 import math
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from benchmarks.environments import PeerFailed
 from benchmarks.large_problems import sparse_problem
 from benchmarks.psn_irt import run, scores
 from benchmarks.psn_irt.bayes import Unknowns, cell_probability, log_joint
@@ -95,17 +97,53 @@ def test_a_row_is_scored_on_all_cells_and_outside_the_copy(
         return Outcome(p, accuracy, 2.0 + seed, {"seed": seed})
 
     monkeypatch.setattr(scores, "fitted", fitted)
-    found = scores.row_result(Row("made-up", "made up", n_seeds=3), problem, 3)
+    found = scores.row_result(Row("made-up", "made up", n_seeds=3), problem, 3, 2)
     share = problem.test.response[~is_copied].mean()
     assert found["outside"]["accuracy"] == {"mean": pytest.approx(share), "sd": pytest.approx(0)}
     assert math.isfinite(found["all"]["log_loss"]["mean"])  # although a probability was 1
     assert found["ranking"]["kendall_accuracy"]["mean"] == pytest.approx(1)
-    assert found["kendall_halves"] == pytest.approx(1)
+    assert found["kendall_halves"]["each"] == pytest.approx([1, 1])
     assert (found["first_cpu_seconds"], found["cpu_seconds"]) == (2.0, 3.5)
     assert found["n_outside"] == np.sum(~is_copied)
-    fixed = scores.row_result(Row("made-up", "made up", is_random=False), problem, 3)
+    fixed = scores.row_result(Row("made-up", "made up", is_random=False), problem, 3, 2)
     assert fixed["n_seeds"] == 1
     assert fixed["all"]["accuracy"]["sd"] is None
+
+
+def _kendall(one: np.ndarray, other: np.ndarray) -> float:
+    """Pairs in the same order less those in the other, as a share of all; without ties."""
+    pairs = list(itertools.combinations(range(len(one)), 2))
+    return sum(np.sign((one[i] - one[j]) * (other[i] - other[j])) for i, j in pairs) / len(pairs)
+
+
+@pytest.mark.parametrize("n_items", [None, 60])
+def test_halves_are_of_several_splits_and_each_fit_has_a_seed_of_its_own(
+    problem: Any, monkeypatch: pytest.MonkeyPatch, n_items: int | None
+):
+    fits = []
+
+    def fitted(row: Row, part: Any, seed: int) -> Outcome:
+        rank_by = np.random.default_rng(seed).normal(size=part.train.n_models)
+        fits.append((seed, set(part.train.item_ids), rank_by))
+        return Outcome(np.full(len(part.test), 0.5), rank_by, 1.0, {})
+
+    monkeypatch.setattr(scores, "fitted", fitted)
+    row = Row("made-up", "made up", n_items=n_items)
+    found = scores.halves_result(row, problem, 3)["kendall_halves"]
+    assert [seed for seed, _, _ in fits] == [0, 1, 2, 3, 4, 5]
+    splits = list(zip(fits[::2], fits[1::2], strict=True))
+    (whole,) = {frozenset(one | other) for (_, one, _), (_, other, _) in splits}
+    assert len(whole) == (n_items or problem.train.n_items)
+    for (_, one, _), (_, other, _) in splits:
+        assert not one & other
+        assert abs(len(one) - len(other)) <= 1
+    assert len({frozenset(one) for (_, one, _), _ in splits}) == 3
+    expected = [_kendall(one, other) for (_, _, one), (_, _, other) in splits]
+    assert found["each"] == pytest.approx(expected)
+    assert found["mean"] == pytest.approx(np.mean(expected))
+    assert found["sd"] == pytest.approx(np.std(expected, ddof=1))
+    # A whole run has the same.
+    assert scores.row_result(row, problem, 1, 3)["kendall_halves"] == found
 
 
 def test_a_fit_correlates_with_itself():
@@ -128,6 +166,33 @@ def test_parts_are_put_into_the_results_that_are_there(
     assert json.loads(path.read_text()) == results
 
 
+def test_halves_alone_leave_the_other_columns_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, said = tmp_path / "psn_irt.json", []
+    rows = [{"name": "mle", "all": 1}, {"name": "vi", "error": "no"}, {"name": "psn-4pl", "all": 2}]
+    before = {"rows": [row | {"kendall_halves": 0} for row in rows], "stability": [3]}
+    path.write_text(json.dumps(before))
+
+    def run_module(_: str, part: str, *arguments: str) -> dict[str, Any]:
+        if part == "mle":
+            raise PeerFailed("no memory")
+        return {"kendall_halves": list(arguments)}
+
+    monkeypatch.setattr(run, "run_module", run_module)
+    results = run.measured_halves(run.PARTS, 2, path, said.append)
+    assert results["rows"][:2] == before["rows"][:2]
+    halves_of = {"kendall_halves": ["--halves-only", "--seeds", "2"]}
+    assert results["rows"][2] == before["rows"][2] | halves_of
+    assert results["stability"] == [3]
+    assert said == [
+        "psn_irt: mle, halves",
+        "psn_irt: mle stays as it was: no memory",
+        "psn_irt: psn-4pl, halves",
+    ]
+    assert json.loads(path.read_text()) == results
+
+
 def _row(name: str, paper: dict[str, float] | None) -> dict[str, Any]:
     metrics = {name: {"mean": 0.25, "sd": 0.001} for name in scores.METRICS}
     return {
@@ -141,7 +206,7 @@ def _row(name: str, paper: dict[str, float] | None) -> dict[str, Any]:
         "all": metrics,
         "outside": metrics,
         "ranking": {"kendall_accuracy": {"mean": 1.0, "sd": None}},
-        "kendall_halves": 0.9,
+        "kendall_halves": {"mean": 0.9, "sd": 0.05, "each": [0.85, 0.95]},
         "cpu_seconds": 3.0,
         "first_cpu_seconds": 9.0,
     }
@@ -164,7 +229,8 @@ def test_tables_and_figure_say_the_papers_value_beside_ours(tmp_path: Path):
     }
     text = markdown(results)
     assert "| mcmc, 2,000 items | .7000 -> .2500 (.0010) | .2500 (.0010) |" in text
-    assert "1.0000 -> 1.0000" in text
+    assert "1.0000 -> 1.0000 | .9000 (.0500) | 2 | 3 | 9 |" in text
+    assert "halves are fitted with seeds 2k and 2k + 1" in text
     assert "| psn | 30% | .9000 (.8000) |  |" in text
     assert "| 1PL MAP (the aim) | .8041 | .8561 | .8601 | .4393 | .1396 |  |" in text
     assert "| PSN-IRT, published predictions | .7998 | .8538 | .8485 | .4537 |  |  |" in text
@@ -207,6 +273,21 @@ def test_the_readme_quotes_the_results(start: str):
     assert [cell.split()[0] for cell in quoted] == expected
     means = [f"{row['outside'][name]['mean']:.4f}" for name in ("accuracy", "log_loss")]
     assert outside == ", ".join(text if text >= "1" else text[1:] for text in means)
+
+
+def test_the_readme_quotes_the_taus_of_halves():
+    results = json.loads((RESULTS / "psn_irt.json").read_text())
+    halves_of = {row["name"]: row["kendall_halves"] for row in results["rows"]}
+    assert {len(found["each"]) for found in halves_of.values()} == {scores.N_SPLITS}
+    text = " ".join((ROOT / "README.md").read_text().split())
+    said = text.split("Kendall's tau of the two rankings of the models is ")[1].split("recipe.")[0]
+    for quoted, name in zip(
+        said.split(", "), ("effects", "default", "psn-4pl", "psn-published"), strict=True
+    ):
+        mean, sd = (float(word.strip("()")) for word in quoted.split()[:2])
+        assert (mean, sd) == pytest.approx(
+            (halves_of[name]["mean"], halves_of[name]["sd"]), abs=6e-5
+        )
 
 
 def test_rows_have_names_of_their_own_and_the_paper_has_six():
