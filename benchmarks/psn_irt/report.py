@@ -8,7 +8,7 @@ from benchmarks.figures import pyplot, save_figure
 from benchmarks.psn_irt.rows import ROWS
 from benchmarks.psn_irt.stability import PAPER, PARAMETERS
 
-__all__ = ["draw", "markdown"]
+__all__ = ["PUBLISHED", "draw", "markdown"]
 
 _METRICS = {
     "accuracy": "ACC",
@@ -17,13 +17,19 @@ _METRICS = {
     "log_loss": "log-loss",
     "brier": "Brier",
 }
-# What a row is to be read against; on all test cells.
-_REFERENCES = (
-    # Of the authors (psn_irt_test_pred.npz), scored by `tests/model/test_metrics.py`.
-    ("PSN-IRT, published predictions", (0.799791, 0.853796, 0.848491, 0.453735, None)),
-    # `irtjax.evaluate_heldout`'s baseline; `tests/evaluate/test_baselines.py`.
-    ("1PL MAP (the aim)", (0.8041, 0.8561, 0.8601, 0.4393, 0.1396)),
-)
+# Of the authors' predictions (psn_irt_test_pred.npz), scored by `tests/benchmarks/test_psn_irt.py`.
+PUBLISHED = {
+    "all": {
+        "PSN-IRT, published predictions": (0.7998, 0.8538, 0.8485, 0.4537, 0.1443),
+        "Deep-IRT, published predictions": (0.7974, 0.8516, 0.8519, 0.4519, 0.1437),
+    },
+    "outside": {
+        "PSN-IRT, published predictions": (0.7941, 0.8474, 0.8447, 0.4642, 0.1482),
+        "Deep-IRT, published predictions": (0.7925, 0.8456, 0.8487, 0.4607, 0.1469),
+    },
+}
+# `irtjax.evaluate_heldout`'s baseline; `tests/evaluate/test_baselines.py`.
+_AIM = {"1PL MAP (the aim)": (0.8041, 0.8561, 0.8601, 0.4393, 0.1396)}
 _PAPERS = "PSN-IRT, 4PL, in the paper"
 _LABELS = {row.name: row.label for row in ROWS}
 _DIFFICULTY_NOTE = (
@@ -50,10 +56,13 @@ def markdown(results: Mapping[str, Any]) -> str:
             "All test cells; paper -> ours, mean (sd) over seeds:",
             _table(
                 ["row", *_METRICS.values(), "seeds"],
-                _references() + [_on(row, "all") for row in rows],
+                _references(PUBLISHED["all"] | _AIM) + [_on(row, "all") for row in rows],
             ),
             "Test cells outside the MMLU block that two models share:",
-            _table(["row", *_METRICS.values(), "cells"], [_on(row, "outside") for row in rows]),
+            _table(
+                ["row", *_METRICS.values(), "cells"],
+                _references(PUBLISHED["outside"]) + [_on(row, "outside") for row in rows],
+            ),
             "Ranking of the models, and CPU seconds of a fit:",
             _table(
                 [
@@ -78,11 +87,8 @@ def markdown(results: Mapping[str, Any]) -> str:
     return "\n\n".join(parts + _costs(results)) + "\n"
 
 
-def _references() -> list[list[str]]:
-    return [
-        [name, *("" if value is None else _short(value) for value in values), ""]
-        for name, values in _REFERENCES
-    ]
+def _references(known: Mapping[str, Sequence[float]]) -> list[list[str]]:
+    return [[name, *(_short(value) for value in values), ""] for name, values in known.items()]
 
 
 def _on(row: Mapping[str, Any], cells: str) -> list[str]:

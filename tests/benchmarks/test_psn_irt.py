@@ -13,15 +13,17 @@ from scipy.stats import norm
 
 from benchmarks.environments import PeerFailed
 from benchmarks.large_problems import sparse_problem
+from benchmarks.problems import problem_w1
 from benchmarks.psn_irt import run, scores
 from benchmarks.psn_irt.bayes import Unknowns, cell_probability, log_joint
 from benchmarks.psn_irt.parts import drawn_items, halves, restricted
-from benchmarks.psn_irt.report import draw, markdown
+from benchmarks.psn_irt.report import PUBLISHED, draw, markdown
 from benchmarks.psn_irt.rows import ROWS, Outcome, Row
 from benchmarks.psn_irt.stability import correlations
 from benchmarks.psn_irt.variational import posterior_draws
 from irtjax.data.cells import Cells
 from irtjax.data.simulate import simulate
+from irtjax.model.metrics import all_metrics
 from irtjax.model.spec import ModelSpec
 from tests.fit.fitting import quiet_fit
 
@@ -233,7 +235,7 @@ def test_tables_and_figure_say_the_papers_value_beside_ours(tmp_path: Path):
     assert "halves are fitted with seeds 2k and 2k + 1" in text
     assert "| psn | 30% | .9000 (.8000) |  |" in text
     assert "| 1PL MAP (the aim) | .8041 | .8561 | .8601 | .4393 | .1396 |  |" in text
-    assert "| PSN-IRT, published predictions | .7998 | .8538 | .8485 | .4537 |  |  |" in text
+    assert "| PSN-IRT, published predictions | .7998 | .8538 | .8485 | .4537 | .1443 |  |" in text
     assert "Spearman's, beside it" in text
     assert "- mle: no memory" in text
     assert "dense 3.2, PyTorch 14.5" in text
@@ -295,3 +297,18 @@ def test_rows_have_names_of_their_own_and_the_paper_has_six():
     assert len(set(names)) == len(names)
     papers = [row for row in ROWS if row.paper]
     assert len(papers) == 7  # PSN-IRT stands beside its own recipe and beside the defaults
+
+
+@pytest.mark.shared
+def test_the_published_rows_are_the_published_predictions_scored(shared_dir: Path):
+    problem = problem_w1(shared_dir)
+    with np.load(shared_dir / "data" / "psn_irt_test_pred.npz") as found:
+        order = np.lexsort((found["row"], found["col"]))
+        named = {name: found[name][order] for name in ("p_psn", "p_deep")}
+    assert problem.is_copied is not None
+    everything = np.ones(len(problem.test), bool)
+    for cells, part in (("all", everything), ("outside", ~problem.is_copied)):
+        for values, p in zip(PUBLISHED[cells].values(), named.values(), strict=True):
+            scored = all_metrics(p[part], problem.test.response[part])
+            names = ("accuracy", "f1", "auc", "log_loss", "brier")
+            assert tuple(round(scored[name], 4) for name in names) == values
