@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from irtjax.data.cells import Cells
-from irtjax.model.pytree import pytree_dataclass
+from irtjax.model.pytree import pytree_dataclass, static_field
 from irtjax.score.bank import ItemBank
 from irtjax.score.curves import CurveItems
 
@@ -26,10 +26,14 @@ _SHARED_FROM = 0.3
 
 @pytree_dataclass
 class Answers:
-    """Responses of a batch and their weights, both 0 where missing."""
+    """Responses of a batch and their weights, both 0 where missing.
+
+    `is_plain` says that all are 0 or 1, which takes half the logarithms.
+    """
 
     response: Float[Array, "models width"]
     weight: Float[Array, "models width"]
+    is_plain: bool = static_field(default=False)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,6 +65,7 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
     if not is_shared:
         place = np.arange(len(model)) - np.concatenate([[0], np.cumsum(count)])[model]
     dtype = np.asarray(bank.mean).dtype
+    is_plain = _is_binary(cells.response) and _is_binary(cells.weight)
     shared = curve_items(bank, _padded(used, width)[None]) if is_shared else None
     for start in range(0, n_models, size):
         stop = min(start + size, n_models)
@@ -74,8 +79,12 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
             index = np.zeros((size, width), np.int64)
             index[at] = item[low:high]
             items = curve_items(bank, index)
-        given: Any = (response, weight)
+        given: Any = (response, weight, is_plain)
         yield Batch(slice(start, stop), Answers(*given), items)
+
+
+def _is_binary(values: np.ndarray) -> bool:
+    return bool(np.all((values == 0) | (values == 1)))
 
 
 def _width(n: int) -> int:

@@ -114,7 +114,7 @@ def expected_information(fit: "FitResult") -> np.ndarray:
 def _information(items: CurveItems, latent: Float[Array, "points latent"]) -> Array:
     width = items.group.shape[1]
     slopes = curve_slopes(items, latent, jnp.zeros((len(latent), width), latent.dtype))
-    square = jnp.sum(slopes.by_latent**2, axis=2)
+    square = jnp.sum(slopes.by_latent**2, axis=0)
     return jnp.mean(square / (slopes.p * slopes.not_p), axis=0)
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from irtjax.fit.packed import solve_positive_definite
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.cells import Answers
-from irtjax.score.curves import CurveItems, Slopes, curve_slopes
+from irtjax.score.curves import CurveItems, Slopes, bends, curve_slopes
 
 __all__ = ["Mode", "find_mode", "in_groups", "shifts"]
 
@@ -136,7 +136,7 @@ def _step(
     shift = shifts(effect, items, n_models)
     slopes = curve_slopes(items, latent, shift)
     first, expected, steepness = _score_and_steepness(answers, slopes)
-    score = jnp.einsum("mn,mnk->mk", first, slopes.by_latent) - precision * latent
+    score = jnp.einsum("mn,kmn->mk", first, slopes.by_latent) - precision * latent
     given = (items, slopes, precision, effect_variance)
     information, own, coupling = _profile(steepness, *given)
     effect_score = None
@@ -168,20 +168,14 @@ def _profile(
 ) -> tuple[Array, Array | None, Array | None]:
     """Information of the latent vector, effects profiled out; theirs, and the coupling."""
     information = jnp.einsum(
-        "mn,mnk,mnl->mkl", steepness, slopes.by_latent, slopes.by_latent, optimize="optimal"
+        "mn,kmn,lmn->mkl", steepness, slopes.by_latent, slopes.by_latent, optimize="optimal"
     ) + jnp.diag(precision)
     if effect_variance is None:
         return information, None, None
     member = in_groups(items, effect_variance.shape[0], steepness.dtype)
     own = group_sums(member, steepness * slopes.by_shift**2) + 1 / effect_variance
     crossed = steepness * slopes.by_shift
-    cross = jnp.stack(
-        [
-            group_sums(member, crossed * slopes.by_latent[..., k])
-            for k in range(slopes.by_latent.shape[2])
-        ],
-        -1,
-    )
+    cross = jnp.stack([group_sums(member, crossed * along) for along in slopes.by_latent], -1)
     coupling = cross / own[..., None]
     return information - jnp.einsum("mgk,mgl->mkl", coupling, cross), own, coupling
 
@@ -215,14 +209,7 @@ def _warm_term(
 ) -> Float[Array, "models weighted"]:
     """`1/2 sum_j tr(I^-1 P_j'') P_j' / (P_j (1 - P_j))` over the weighted coordinates."""
     inverse = jnp.linalg.inv(information)[:, :n_weighted, :n_weighted]
-    root = jnp.linalg.cholesky(inverse)
-    bend = jnp.zeros_like(shift)
-    for k in range(n_weighted):
-        direction = jnp.zeros_like(latent).at[:, :n_weighted].set(root[:, :, k])
-        _, moved = jax.jvp(
-            lambda at: curve_slopes(items, at, shift).by_latent, (latent,), (direction,)
-        )
-        bend = bend + jnp.einsum("mnk,mk->mn", moved, direction)
-    by_latent = slopes.by_latent[..., :n_weighted]
+    bend = bends(items, latent, shift, inverse)
+    by_latent = slopes.by_latent[:n_weighted]
     weight = 0.5 * answers.weight / (slopes.p * slopes.not_p)
-    return jnp.einsum("mn,mnk->mk", weight * bend, by_latent)
+    return jnp.einsum("mn,kmn->mk", weight * bend, by_latent)

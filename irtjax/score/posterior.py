@@ -20,7 +20,8 @@ from scipy.stats import qmc
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.quadrature import gauss_hermite
 from irtjax.score.cells import Answers
-from irtjax.score.curves import CurveItems, curve, log_curve
+from irtjax.score.curves import CurveItems, curve
+from irtjax.score.likelihood import likelihood_parts, log_likelihoods
 from irtjax.score.mode import Mode, find_mode, group_sums, in_groups, shifts
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
     "effect_spots",
     "expected_at",
     "expected_latent",
-    "log_likelihoods",
     "node_posterior",
     "nodes_around",
     "standard_nodes",
@@ -98,12 +98,13 @@ def node_posterior(
     factor = jnp.linalg.cholesky(mode.information)
     spread, log_ratio = nodes_around(mode, factor)
     latent = mode.latent[:, None] + spread
-    at_mode = log_likelihoods(answers, items, mode.latent, shifts(mode.effect, items, n_models))
+    likelihoods = likelihood_parts if effect_variance is None else log_likelihoods
+    at_mode = likelihoods(answers, items, mode.latent, shifts(mode.effect, items, n_models))
 
     def visit(_: None, given: tuple) -> tuple[None, tuple]:
         at, away = given
         if effect_variance is None:
-            gained = log_likelihoods(answers, items, at, shifts(None, items, n_models)) - at_mode
+            gained = likelihoods(answers, items, at, shifts(None, items, n_models)) - at_mode
             found: tuple = (jnp.sum(gained, axis=1), None, None, None, None)
             if n_groups:
                 expected = expected_at(answers, items, at, n_groups=n_groups)
@@ -201,17 +202,6 @@ def _effects_at(
 
     spots = (effect, jnp.exp(joint - total), *expected)
     return (jnp.sum(total, axis=1), *jax.tree.map(models_first, spots))
-
-
-def log_likelihoods(
-    answers: Answers,
-    items: CurveItems,
-    latent: Float[Array, "models latent"],
-    shift: Float[Array, "models width"],
-) -> Float[Array, "models width"]:
-    """Of every answer, as often as its weight says."""
-    log_p, log_not_p = log_curve(items, latent, shift)
-    return answers.weight * (answers.response * log_p + (1 - answers.response) * log_not_p)
 
 
 @jax.jit

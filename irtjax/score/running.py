@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool, Float, Int
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.cells import Answers
 from irtjax.score.curves import CurveItems
+from irtjax.score.likelihood import log_likelihoods
 from irtjax.score.mode import Mode, find_mode, in_groups, shifts
-from irtjax.score.posterior import effect_log_ratio, effect_spots, log_likelihoods, nodes_around
+from irtjax.score.posterior import effect_log_ratio, effect_spots, nodes_around
 
 __all__ = ["RunningPosterior", "moments", "prior_posterior", "settled", "with_answer"]
 

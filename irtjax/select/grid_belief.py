@@ -131,7 +131,7 @@ def grid_items(items: CurveItems, centre: Float[Array, ""], scale: Float[Array, 
     slopes = curve_slopes(items, node[:, None], no_shift)
     tiny = jnp.finfo(node.dtype).tiny
     right, wrong = jnp.maximum(slopes.p, tiny), jnp.maximum(slopes.not_p, tiny)
-    rise = slopes.by_latent[..., 0]
+    rise = slopes.by_latent[0]
     return GridItems(
         node,
         jnp.asarray(-(standard**2) / 2, node.dtype),
