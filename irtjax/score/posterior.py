@@ -1,9 +1,9 @@
 """A model's posterior as weighted nodes: adaptive quadrature, benchmark effects integrated inside.
 
-Nodes of the latent vector lie around the posterior's mode, in its own metric: Gauss-Hermite's up to
-two coordinates, beyond a fixed low-discrepancy set, whose weights the true density over the normal
-one corrects. Given a node, effects are independent of each other, and each is integrated by
-Gauss-Hermite quadrature around where it then is likeliest.
+Nodes of the latent vector lie around the posterior's mode, in its own metric: Gauss-Hermite's for
+one coordinate, on rings or shells for two or three, beyond a fixed low-discrepancy set, whose
+weights the true density over the normal one corrects. Given a node, effects are independent of each
+other, and each is integrated by Gauss-Hermite quadrature around where it then is likeliest.
 """
 
 import functools
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
-from scipy.special import ndtri
+from scipy.special import ndtri, roots_genlaguerre
 from scipy.stats import qmc
 
 from irtjax.model.pytree import pytree_dataclass
@@ -35,8 +35,11 @@ __all__ = [
     "standard_nodes",
 ]
 
-# Nodes a coordinate by the number of coordinates; beyond, so many points in all.
-_GAUSS_NODES = {1: 21, 2: 9}
+_LINE_NODES = 21
+# Rings of two coordinates (of 9 nodes each), shells of three (of 26). On skewed posteriors these 45
+# were twice as near as a grid's 81, these 104 five to ten times as near as 256 Sobol points.
+_RADII = {2: 5, 3: 4}
+_RING = 9
 _POINTS = 256
 _EFFECT_NODES = 5
 # Nodes a little wider apart than the normal's: the tails of few answers are. One coordinate's can
@@ -66,14 +69,36 @@ class NodePosterior:
 @functools.cache
 def standard_nodes(n_latent: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes of the standard normal and log-weights, float64."""
-    if n_latent in _GAUSS_NODES:
-        node, weight = gauss_hermite(_GAUSS_NODES[n_latent])
-        nodes = np.array(list(itertools.product(node, repeat=n_latent)))
-        weights = np.array([np.prod(w) for w in itertools.product(weight, repeat=n_latent)])
-        return nodes, np.log(weights)
+    if n_latent == 1:
+        node, weight = gauss_hermite(_LINE_NODES)
+        return node[:, None], np.log(weight)
+    if n_latent in _RADII:
+        half_square, weight = roots_genlaguerre(_RADII[n_latent], n_latent / 2 - 1)
+        spheres = [_ring(k) if n_latent == 2 else _shell() for k in range(len(weight))]
+        radius, share = np.sqrt(2 * half_square), weight / weight.sum()
+        nodes = [r * directions for r, (directions, _) in zip(radius, spheres, strict=True)]
+        logs = [np.log(a * each) for a, (_, each) in zip(share, spheres, strict=True)]
+        return np.concatenate(nodes), np.concatenate(logs)
     points = qmc.Sobol(n_latent, scramble=True, seed=0).random(_POINTS // 2)
     half = ndtri(np.clip(points, 1e-6, 1 - 1e-6))
     return np.concatenate([half, -half]), np.full(_POINTS, -np.log(_POINTS))
+
+
+def _ring(number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Directions in the plane and their weights, every other ring turned by half a step."""
+    angle = 2 * np.pi * (np.arange(_RING) + number % 2 / 2) / _RING
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1), np.full(_RING, 1 / _RING)
+
+
+def _shell() -> tuple[np.ndarray, np.ndarray]:
+    """Directions in space to a cube's faces, edges and corners, exact to degree 7.
+
+    Source: Stroud (1971), Approximate Calculation of Multiple Integrals, U3 7-1.
+    """
+    cube = np.array([p for p in itertools.product((-1, 0, 1), repeat=3) if any(p)], float)
+    n_axes = np.abs(cube).sum(axis=1).astype(int)
+    weight = np.array([0, 1 / 21, 4 / 105, 9 / 280])[n_axes]
+    return cube / np.sqrt(n_axes)[:, None], weight
 
 
 @functools.partial(jax.jit, static_argnames=("n_groups",))

@@ -90,7 +90,7 @@ def _normal_items(bank: ItemBank, curves: CurveItems, frame: np.ndarray) -> Norm
     if bank.asymptotes is not None:
         guessing = np.asarray(bank.asymptotes.guessing)
         feasibility = np.asarray(bank.asymptotes.feasibility)
-    known = (mean, covariance, offset, guessing, feasibility, frame)
+    known = (mean.T, covariance.T, offset, guessing, feasibility, frame)
     return NormalItems(curves, variance, *(jnp.asarray(part, dtype) for part in known))
 
 
