@@ -53,38 +53,50 @@ def batches(bank: ItemBank, cells: Cells, n_models: int) -> Iterator[Batch]:
         cells: observed cells, `item_index` into the bank.
         n_models: rows of the result.
     """
-    used = np.unique(cells.item_index)
-    is_shared = len(cells) >= _SHARED_FROM * max(n_models * len(used), 1)
+    used = np.flatnonzero(np.bincount(cells.item_index))
     count = np.bincount(cells.model_index, minlength=n_models)
+    is_shared = len(cells) >= _SHARED_FROM * max(n_models * len(used), 1)
     width = _width(len(used) if is_shared else int(count.max(initial=0)))
     size = int(np.clip(_CELLS_PER_BATCH // width, 1, _MOST_MODELS))
     size = min(size, next((each for each in _MODELS if each >= n_models), _MOST_MODELS))
-    order = np.lexsort((cells.item_index, cells.model_index))
-    model, item = cells.model_index[order], cells.item_index[order]
-    place = np.searchsorted(used, item)
-    if not is_shared:
-        place = np.arange(len(model)) - np.concatenate([[0], np.cumsum(count)])[model]
-    dtype = np.asarray(bank.mean).dtype
-    is_plain = _is_binary(cells.response) and _is_binary(cells.weight)
-    shared = curve_items(bank, _padded(used, width)[None]) if is_shared else None
-    for start in range(0, n_models, size):
+    is_plain = cells.is_binary and bool(np.all(cells.weight == 1))
+    cut = _on_shared_items if is_shared else _on_own_items
+    for start, answers, items in cut(bank, cells, n_models, size, width):
         stop = min(start + size, n_models)
-        low, high = np.searchsorted(model, [start, stop])
-        at = (model[low:high] - start, place[low:high])
-        response, weight = np.zeros((2, size, width), dtype)
-        response[at] = cells.response[order[low:high]]
-        weight[at] = cells.weight[order[low:high]]
-        items = shared
-        if items is None:
-            index = np.zeros((size, width), np.int64)
-            index[at] = item[low:high]
-            items = curve_items(bank, index)
-        given: Any = (response, weight, is_plain)
-        yield Batch(slice(start, stop), Answers(*given), items)
+        yield Batch(slice(start, stop), dataclasses.replace(answers, is_plain=is_plain), items)
 
 
-def _is_binary(values: np.ndarray) -> bool:
-    return bool(np.all((values == 0) | (values == 1)))
+def _on_shared_items(
+    bank: ItemBank, cells: Cells, n_models: int, size: int, width: int
+) -> Iterator[tuple[int, Answers, CurveItems]]:
+    """Every model a row over all items that were answered: nothing to sort."""
+    used = np.flatnonzero(np.bincount(cells.item_index))
+    items = curve_items(bank, _padded(used, width)[None])
+    column = np.zeros(len(bank.group), np.int64)
+    column[used] = np.arange(len(used))
+    n_rows = -(-n_models // size) * size
+    given: Any = np.zeros((2, n_rows, width), np.asarray(bank.mean).dtype)
+    place = cells.model_index, column[cells.item_index]
+    given[0][place], given[1][place] = cells.response, cells.weight
+    for start in range(0, n_models, size):
+        yield start, Answers(*given[:, start : start + size]), items
+
+
+def _on_own_items(
+    bank: ItemBank, cells: Cells, n_models: int, size: int, width: int
+) -> Iterator[tuple[int, Answers, CurveItems]]:
+    """Every model a row of the items that it answered."""
+    cells = cells.taken(np.lexsort((cells.item_index, cells.model_index)))
+    first = np.searchsorted(cells.model_index, np.arange(n_models + size))
+    for start in range(0, n_models, size):
+        part = cells.taken(slice(first[start], first[start + size]))
+        place = np.arange(first[start], first[start + size]) - first[part.model_index]
+        at = part.model_index - start, place
+        given: Any = np.zeros((2, size, width), np.asarray(bank.mean).dtype)
+        given[0][at], given[1][at] = part.response, part.weight
+        index = np.zeros((size, width), np.int64)
+        index[at] = part.item_index
+        yield start, Answers(*given), curve_items(bank, index)
 
 
 def _width(n: int) -> int:

@@ -80,11 +80,11 @@ def seen_answers(fit: "FitResult", model_ids: np.ndarray, cells: Cells) -> Seen:
     if len(theirs) == 0:
         return Seen(np.full(n_models, -1), nothing, nothing)
     mine = cells.taken(row[cells.model_index] >= 0)
-    n_items = np.int64(fit.data.n_items)
-    keys = theirs.model_index * n_items + theirs.item_index
-    order = np.argsort(keys)
-    wanted = row[mine.model_index] * n_items + mine.item_index
-    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
+    n_fitted = np.int64(fit.data.n_models)
+    # In the order in which a matrix has its cells: sorting three million took .4 s.
+    keys = theirs.item_index * n_fitted + theirs.model_index
+    wanted = mine.item_index * n_fitted + row[mine.model_index]
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     is_there = keys[at] == wanted
     is_same = is_there & (theirs.response[at] == mine.response) & (theirs.weight[at] == mine.weight)
     shared, different = (
