@@ -32,8 +32,8 @@ _FARTHEST_LOGIT = 80.0
 # Nodes at 0 and so many pairs, an sd apart: off by 3e-6 at a variance of 1, 4e-5 at 2, 4e-4 at 4
 # (seven Gauss-Hermite nodes: 9e-6, 1.5e-4, 1.3e-3).
 _N_PAIRS = 4
-# In logits: an item of which less is known tells nothing, and four times that is still no overflow.
-_LARGEST_SD = 8.0
+# In logits: an item of which less is known tells nothing, and the product of four tails is finite.
+_LARGEST_SD = 7.0
 
 
 @pytree_dataclass
@@ -71,7 +71,7 @@ class Slopes:
 
 
 class Tails(NamedTuple):
-    """The less likely of P and 1 - P as `exp(-distance) * tail`; `tail` is from .5 to e^24.
+    """The less likely of P and 1 - P as `exp(-distance) * tail`; `tail` is from .5 to e^20.
 
     `is_right_likely` says that it is 1 - P, `distance` is the mean logit's from 0.
     """

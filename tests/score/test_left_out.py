@@ -12,17 +12,15 @@ from irtjax.score.left_out import _items, _shifts, _without, stratum_prior
 from irtjax.score.models import score_models
 from tests.fit.fitting import fitted
 from tests.score.fits import N_ITEMS, given
+from tests.score.oracle import CURVE_NODES, CURVE_WEIGHTS
 from tests.tolerances import close
-
-NODES = np.polynomial.hermite_e.hermegauss(7)
 
 
 def _averaged(slope_and_intercept, covariance, x):
     """Mean over an item's logit of P and of P (1 - P), by the quadrature that the package takes."""
     sd = np.sqrt(x @ covariance @ x)
-    p = expit(slope_and_intercept @ x + sd * NODES[0])
-    weight = NODES[1] / NODES[1].sum()
-    return weight @ p, weight @ (p * (1 - p))
+    p = expit(slope_and_intercept @ x + sd * CURVE_NODES)
+    return CURVE_WEIGHTS @ p, CURVE_WEIGHTS @ (p * (1 - p))
 
 
 @pytest.mark.oracle

@@ -19,7 +19,7 @@ from tests.fit.fitting import fitted, quiet_fit, simulated
 from tests.score.fits import N_ITEMS, answers, given
 
 # Quadrature around a skewed posterior of twelve answers, against a dense grid.
-QUADRATURE = {1: 2e-4, 2: 4e-3}
+QUADRATURE = {1: 2e-5, 2: 8e-4}
 # Newton stops at steps of 1e-5 in float32; the grids' maximisers at 1e-8.
 MODE = 2e-4
 
@@ -37,7 +37,8 @@ def _columns(scores, name):
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(
-    "dims, family, sd", [(1, "2pl", 0.0), (1, "2pl", 0.4), (1, "4pl", 0.3), (2, "2pl", 0.4)]
+    "dims, family, sd",
+    [(1, "2pl", 0.0), (1, "2pl", 0.4), (1, "4pl", 0.3), (2, "2pl", 0.4), (2, "4pl", 0.3)],
 )
 def test_eap_and_its_sd_are_those_of_a_dense_grid(dims, family, sd):
     known = given(dims, family, sd)

@@ -10,6 +10,7 @@ import irtjax as ij
 from irtjax.score.ties import TIED
 from irtjax.select.adaptive import AdaptiveSession
 from tests.fit.fitting import fitted, simulated
+from tests.score.oracle import CURVE_NODES, CURVE_WEIGHTS
 from tests.tolerances import tolerance
 
 N_ITEMS, MAX_ITEMS = 300, 20
@@ -46,12 +47,10 @@ def _mean_curves(fit, node):
     packed = np.asarray(fit.parameters.covariance, float)[:, 0]
     if fit.parameters.item_spread is not None:
         packed = packed + np.asarray(fit.parameters.item_spread, float)
-    z, weight = np.polynomial.hermite_e.hermegauss(7)  # as scoring's curves have them
-    weight = weight / weight.sum()
     logit = mean[:, :1] * node + mean[:, 1:]
     variance = packed[:, :1] * node**2 + 2 * packed[:, 1:2] * node + packed[:, 2:]
-    logits = logit[..., None] + np.sqrt(variance)[..., None] * z
-    right = (1 / (1 + np.exp(-logits))) @ weight
+    logits = logit[..., None] + np.sqrt(variance)[..., None] * CURVE_NODES
+    right = (1 / (1 + np.exp(-logits))) @ CURVE_WEIGHTS
     lower = table.guessing.to_numpy()[:, None]
     return lower + (table.feasibility.to_numpy()[:, None] - lower) * right
 
