@@ -79,7 +79,9 @@ def expected_dims(fit: FitResult, expected: str, *, column: str = "benchmark") -
     """Whether benchmarks measure what a declared column says of them.
 
     The dim of a category is the one with the largest mean share of the discrimination of its
-    benchmarks, each counting the same.
+    benchmarks, each counting the same. So a benchmark cannot be judged that is alone in its
+    category, nor one whose items tell models apart along no dim, nor any by a fit of one dim; what
+    falls with its dim is not as expected all the same.
 
     Args:
         fit: in the frame that is wanted.
@@ -91,7 +93,8 @@ def expected_dims(fit: FitResult, expected: str, *, column: str = "benchmark") -
         `column`), `category`, `n_items`, `expected_dim`, `dominant_dim`, `expected_share` and
         `dominant_share` (of the discrimination), `expected_correlation` (of the models' averages
         with the ability of the category), `sign` (of the average with the dominant dim: -1 falls),
-        `is_as_expected` (the same dim, and not falling with it), and `reason`.
+        `is_as_expected` (the same dim, and not falling with it; missing where that cannot be
+        judged), and `reason`, why not or why it cannot be judged.
 
     Raises:
         InputError: no such columns, or none with values of both.
@@ -104,8 +107,10 @@ def expected_dims(fit: FitResult, expected: str, *, column: str = "benchmark") -
         for name in ("discrimination_share", "correlation", "sign")
     )
     found = _named_pairs(fit, pair, column, expected).loc[share.index]
-    of_category = share.groupby(found["category"].to_numpy()).mean().idxmax(axis=1)
-    dominant, wanted = share.idxmax(axis=1), found["category"].map(of_category)
+    # Where nothing discriminates any dim will do: it is not judged.
+    known = share.fillna(0)
+    of_category = known.groupby(found["category"].to_numpy()).mean().idxmax(axis=1)
+    dominant, wanted = known.idxmax(axis=1), found["category"].map(of_category)
     rows = np.arange(len(found))
     at_wanted = rows, share.columns.get_indexer(pd.Index(wanted))
     at_dominant = rows, share.columns.get_indexer(pd.Index(dominant))
@@ -118,11 +123,20 @@ def expected_dims(fit: FitResult, expected: str, *, column: str = "benchmark") -
         expected_correlation=correlation.to_numpy()[at_wanted],
         sign=sign.to_numpy()[at_dominant],
     )
-    found["reason"] = [_reason(row) for row in found.itertuples()]
-    found["is_as_expected"] = found["reason"] == ""
+    against = [_reason(row) for row in found.itertuples()]
+    is_alone = found["category"].map(found["category"].value_counts()) == 1
+    unknown = [
+        _reason_not_judged(share.shape[1], *each)
+        for each in zip(is_alone, found["dominant_share"].isna(), strict=True)
+    ]
+    found["reason"] = [one or other for one, other in zip(against, unknown, strict=True)]
+    is_expected = pd.Series([reason == "" for reason in against], found.index, dtype="boolean")
+    found["is_as_expected"] = is_expected.mask(is_expected & (found["reason"] != ""))
     order = [name for name in found.columns if name not in ("is_as_expected", "reason")]
     found = found[[*order, "is_as_expected", "reason"]]
-    return found.sort_values("is_as_expected", kind="stable").reset_index(drop=True)
+    # What is not as expected first, then what nobody can say.
+    place = found["is_as_expected"].to_numpy(float, na_value=0.5)
+    return found.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
 
 
 def mixed_signals(fit: FitResult, within: str, *, column: str = "benchmark") -> pd.DataFrame:
@@ -317,7 +331,7 @@ def _with_column(fit: FitResult, name: str, values: pd.Series) -> FitResult:
 
 
 def _reason(row: object) -> str:
-    """Why a benchmark is not as expected, in words; empty where it is."""
+    """Why a benchmark is not as expected, in words; empty where it is or who knows."""
     dominant, wanted = row.dominant_dim, row.expected_dim  # type: ignore[attr-defined]
     reasons = []
     if dominant != wanted:
@@ -328,3 +342,14 @@ def _reason(row: object) -> str:
     if row.sign < 0:  # type: ignore[attr-defined]
         reasons.append(f"falls with dim {dominant}")
     return "; ".join(reasons)
+
+
+def _reason_not_judged(dims: int, is_alone: bool, tells_nothing: bool) -> str:
+    """Why nobody can say whether a benchmark is as expected, empty where one can."""
+    if tells_nothing:
+        return "cannot be judged: its items tell models apart along no dim"
+    if dims == 1:
+        return "cannot be judged: the fit has one dim, which all share"
+    if is_alone:
+        return "cannot be judged: no other benchmark of its category says which dim that is"
+    return ""

@@ -19,7 +19,7 @@ from irtjax.fit.result import FitResult
 from irtjax.fit.tables import slope_and_intercept
 from irtjax.select.api import select_items
 
-__all__ = ["FEWEST_MODELS", "filter_items", "validate_filters"]
+__all__ = ["FEWEST_MODELS", "filter_items", "n_removed", "validate_filters"]
 
 _N_BINS = 10
 _MOST_GREEDY = 1_000
@@ -78,12 +78,17 @@ def _check_removed(removed: float) -> None:
         raise InputError(f"removed is a share from 0 to below 1, not {shown(removed)}")
 
 
+def n_removed(n_items: int, removed: float) -> int:
+    """How many of so many items a share of them is: 2.5 items are 3."""
+    # To rounding: .9 of 10 is 9, though .9 * 10 may fall short of it.
+    return int(np.floor(removed * n_items + 0.5 + 1e-9))
+
+
 def _removed(
     slope: np.ndarray, group: np.ndarray, found_bin: np.ndarray, removed: float
 ) -> np.ndarray:
     """Which items go: each group's part of all that go, and each bin's of those of its group."""
-    # 2.5 items are 3; to rounding: .9 of 10 is 9, though .9 * 10 may fall short of it.
-    total = int(np.floor(removed * len(slope) + 0.5 + 1e-9))
+    total = n_removed(len(slope), removed)
     if total >= len(slope):
         raise InputError(
             f"removing {removed:g} of {counted(len(slope), 'item')} leaves none; remove a smaller "

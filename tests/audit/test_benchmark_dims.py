@@ -102,6 +102,46 @@ def test_demo_both_abilities_every_dominant_dim_and_the_falling_benchmark(demo):
     assert_demo_found(*demo)
 
 
+def _expected_by(fit, category):
+    """Of each benchmark: as expected or not, None where nobody can say, and the reason."""
+    metadata = fit.data.item_metadata
+    metadata = metadata.assign(category=metadata["benchmark"].map(category))
+    made = dataclasses.replace(fit, data=fit.data.replace(item_metadata=metadata))
+    found = expected_dims(made, "category").set_index("value")
+    kept = found["is_as_expected"].astype(object).where(found["is_as_expected"].notna(), None)
+    return kept.to_dict(), found["reason"].to_dict()
+
+
+def test_what_nobody_can_say_is_not_called_expected(demo):
+    _, fit = demo
+    alone, rest = DEMO_BENCHMARKS[0].name, [each.name for each in DEMO_BENCHMARKS[1:-1]]
+    says = {each.name: major(each) for each in DEMO_BENCHMARKS} | {alone: "arithmetic"}
+    judged, reason = _expected_by(fit, says)
+    assert judged[alone] is None
+    assert reason[alone].startswith("cannot be judged: no other benchmark of its category")
+    assert {judged[name] for name in rest} == {True}
+    # One that falls does so in whatever category.
+    last = DEMO_BENCHMARKS[-1].name
+    judged, reason = _expected_by(fit, says | {last: "knowledge"})
+    assert judged[last] is False
+    assert "falls with dim" in reason[last]
+
+
+@pytest.mark.parametrize("y", ["simulated", "ones"])
+def test_one_dim_tells_no_categories_apart(y):
+    data = ij.simulate(ij.ModelSpec(), n_models=30, n_items=60, n_benchmarks=3).data
+    if y == "ones":
+        ones = np.ones((30, 60), np.int8)
+        data = ij.ResponseMatrix.from_dense(ones, item_metadata=data.item_metadata)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ij.IrtjaxWarning)
+        fit = ij.fit(data)
+    names = data.groups("benchmark")[1]
+    judged, reason = _expected_by(fit, dict.fromkeys(names, "x"))
+    assert set(judged.values()) == {None}
+    assert all(each.startswith("cannot be judged: ") for each in reason.values())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 10))
 def test_demo_of_other_seeds(seed):

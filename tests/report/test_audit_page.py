@@ -13,6 +13,7 @@ from irtjax.audit.benchmark_dims import dims_by_value, expected_dims
 from irtjax.audit.flags import flag_items
 from irtjax.audit.integrity.check import audit_data
 from irtjax.data.responses import ResponseMatrix
+from irtjax.data.simulate import simulate
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.model.spec import ModelSpec
 from irtjax.report.audit_page import PARTS, Audit, audit
@@ -70,13 +71,21 @@ def test_the_parts_are_those_of_the_audit_functions(hostile_audit, hostile_fit):
     assert "dim_comparison" not in tables  # it was to be quick
 
 
+@pytest.mark.parametrize("n_items", [2, 5, 6])
+def test_few_items_have_a_page_too(n_items):
+    made = quiet_fit(simulate(ModelSpec(), n_models=60, n_items=n_items, seed=3).data, ModelSpec())
+    found = audit(made, quick=True)
+    left_out = found.report["parts"]["shorter"].get("left_out", "")
+    assert ("would have none" in left_out) == (n_items < 6)
+
+
 @pytest.mark.parametrize("y", ["coin", "ones"])
 def test_responses_that_say_nothing_are_audited_all_the_same(y):
     draws = np.random.default_rng(0).integers(0, 2, (10, 50)).astype(np.int8)
     dense = draws if y == "coin" else np.ones_like(draws)
     metadata = pd.DataFrame({"benchmark": ["A", "B"] * 25})
     made = quiet_fit(ResponseMatrix.from_dense(dense, item_metadata=metadata), ModelSpec())
-    found = audit(made, quick=True)
+    found = audit(made, quick=True, expected="benchmark")
     assert "no such ability" in " ".join(found.tables["trust"]["finding"])
     assert 1 <= len(chosen_items(made)) <= 5
 

@@ -39,7 +39,8 @@ def check_published(published: pd.DataFrame) -> pd.DataFrame:
     88 are percentages to .05 points. It is never more than half a percent.
 
     Raises:
-        InputError: a missing column, a score that is no number in [0, 100], a pair given twice.
+        InputError: a missing column, a score that is no number in [0, 100], a pair given twice,
+            more shares than percentages in one table.
     """
     absent = [name for name in _COLUMNS if name not in published]
     if absent:
@@ -63,6 +64,14 @@ def check_published(published: pd.DataFrame) -> pd.DataFrame:
             f"the published score of {row.model_id!r} in {row.benchmark!r} is given twice"
         )
     unit = _PERCENT if score.max() > 1 else 1.0
+    n_above = int((score > 1).sum())
+    if 0 < n_above < int(((score > 0) & (score < 1)).sum()):
+        row = table[score > 1].iloc[0]
+        raise InputError(
+            f"{n_above:,} of the {len(table):,} published scores are above 1 (that of "
+            f"{row.model_id!r} in {row.benchmark!r} is {shown(row.score)}), most others below: "
+            "give all as shares in [0, 1] or all as percentages"
+        )
     rounding = min(0.5 * 10.0 ** -_decimals(score) / unit, _MOST_ROUNDING)
     return table.assign(score=score / unit, rounding=rounding)
 

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from irtjax.audit.filtering import FEWEST_MODELS, validate_filters
+from irtjax.audit.filtering import FEWEST_MODELS, n_removed, validate_filters
+from irtjax.checks import counted
 from irtjax.report.blocks import Block, Guide, TableView
 from irtjax.report.part import Part, Request, Tables
 
@@ -51,6 +52,9 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
 def _reason_against(request: Request) -> str:
     if "dim_names" in request.fit.report or "anchors" in request.fit.report:
         return "Confirmatory and anchored fits are not fitted again without models."
+    n_items, most = request.fit.data.n_items, max(_REMOVED)
+    if n_removed(n_items, most) >= n_items:
+        return f"A version without {most:.0%} of {counted(n_items, 'item')} would have none."
     n_models = int((request.fit.data.totals("models")[0] > 0).sum())
     if n_models < FEWEST_MODELS:
         return f"Half of the models choose the items; that needs {FEWEST_MODELS} models at least."

@@ -122,6 +122,10 @@ def test_cells_held_out_of_a_fit_count():
         ({"model_id": ["m0"], "benchmark": ["b0"], "score": [140]}, "'m0' in 'b0' is 140"),
         ({"model_id": ["m0"], "benchmark": ["b0"], "score": ["good"]}, "'good'"),
         ({"model_id": ["m0"] * 2, "benchmark": ["b0"] * 2, "score": [0.5, 0.6]}, "twice"),
+        (
+            {"model_id": ["m0", "m1", "m2"], "benchmark": ["b0"] * 3, "score": [0.5, 45, 0.6]},
+            "1 of the 3 .* above 1 .that of 'm1' in 'b0' is 45.*, most others below: give all",
+        ),
     ],
 )
 def test_bad_published_scores_are_refused(published, said):
