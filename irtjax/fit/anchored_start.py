@@ -41,7 +41,9 @@ def anchored_start(
     is_scored = ~jnp.isnan(model_accuracy(blocks))
     is_free = free_coordinates(spec)
     outer = at_anchors(settings, blocks, spec, priors, held)
-    placed = place_models(blocks, held.items, outer, is_free=is_free, n_nodes=settings.n_nodes)
+    placed = place_models(
+        blocks, held.items, outer, held.scale, is_free=is_free, n_nodes=settings.n_nodes
+    )
     around = mean_covariance(placed.ability_covariance, is_scored)
     first = _first_frame(spec, held)
     turn = first[:-1, :-1]

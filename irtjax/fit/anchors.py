@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from irtjax.checks import counted, shown
+from irtjax.checks import counted, named_ids, shown
 from irtjax.data.blocks import BlockLayout
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError, IrtjaxWarning
@@ -21,12 +21,15 @@ from irtjax.fit.item_step import ItemParameters
 from irtjax.fit.items_state import HeldItems
 from irtjax.fit.packed import pair_index
 from irtjax.fit.result import FitResult, FittedParameters
+from irtjax.fit.seen import seen_answers
 from irtjax.fit.tables import slope_and_intercept
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
 __all__ = ["AnchorRun", "Anchors", "make_anchors"]
 
+# Of the normal ogive that is nearest to the logistic curve.
+_LOGIT_PER_PROBIT = 1.702
 # Asymptotes of a group are one where they differ by no more than their rounding.
 _SAME = 1e-5
 
@@ -98,10 +101,10 @@ class Anchors:
         items = ItemPosteriors(
             blocked(self.mean), blocked(self.covariance[:, rows, columns]), share
         )
-        is_held: Any = layout.to_blocks(self.is_anchor, False)
+        scale: Any = layout.to_blocks(self._scale().astype(dtype))
         has_anchor: Any = np.bincount(group[self.is_anchor], minlength=int(group.max()) + 1) > 0
         asymptotes = self._of_groups(group, has_anchor) if spec.has_asymptotes else None
-        return HeldItems(items, is_held, asymptotes, has_anchor)
+        return HeldItems(items, scale, asymptotes, has_anchor)
 
     def held_parameters(self, spec: ModelSpec) -> HeldParameters:
         """The anchors as `marginal-models` has its items."""
@@ -153,6 +156,16 @@ class Anchors:
             "n_new_items": n_items - self.n_known,
             "sha256": self.digest(),
         }
+
+    def _scale(self) -> Float[np.ndarray, " items"]:
+        """Of the logit of `E[P]`, 0 of items that are no anchors.
+
+        Averaged over a logit of variance v, a curve is near one whose logit is
+        `(1 + v / 1.702^2)^-.5` times as large; v is that of the other fit's models.
+        """
+        slope = self.covariance[:, :-1, :-1]
+        variance = np.einsum("jkl,kl->j", slope, self.correlations) + self.covariance[:, -1, -1]
+        return self.is_anchor / np.sqrt(1 + variance / _LOGIT_PER_PROBIT**2)
 
     def _of_groups(self, group: np.ndarray, has_anchor: np.ndarray) -> Asymptotes:
         """Asymptotes of each group: those of its anchors, which must agree."""
@@ -233,6 +246,7 @@ def make_anchors(
     is_finite = np.isfinite(mean).all(axis=1) & np.isfinite(covariance).all(axis=(1, 2))
     is_anchor &= is_finite[at]
     _check_any(data, run, is_known, is_anchor)
+    _warn_of_seen(data, run, np.where(is_anchor, at, -1))
     asymptotes = {
         name: _at(np.asarray(getattr(run.parameters, name), np.float64)[at], is_anchor)
         for name in ("guessing", "feasibility", "guessing_se", "feasibility_se")
@@ -271,6 +285,32 @@ def _check_any(
         raise InputError(
             f"no anchor was answered: the run knows {counted(int(is_known.sum()), 'item')} of the "
             "new data, and none of them has a response there"
+        )
+
+
+def _warn_of_seen(data: ResponseMatrix, run: FitResult, at: np.ndarray) -> None:
+    """Warn of models whose answers made the anchors what they are.
+
+    Args:
+        data: the new responses.
+        run: of the anchors.
+        at: place of each item in the run, -1 of those that are no anchors.
+    """
+    if not np.isin(data.model_ids, run.data.model_ids).any():
+        return
+    cells = data.cells()
+    cells = cells.taken(at[cells.item_index] >= 0)
+    theirs = dataclasses.replace(cells, item_index=at[cells.item_index])
+    seen = seen_answers(run, data.model_ids, theirs)
+    known = data.model_ids[seen.is_fitted | seen.is_counted_twice]
+    if len(known):
+        warnings.warn(
+            f"{counted(len(known), 'model')} with answers that the run of the anchors was fitted "
+            f"to: {named_ids(known)}; the anchors know these answers, which count twice and put "
+            "the abilities too far from the mean; leave these models out, or fold new answers "
+            "into the run with irtjax update",
+            IrtjaxWarning,
+            stacklevel=3,
         )
 
 

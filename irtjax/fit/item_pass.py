@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.blockwise import BlockSums, BlockView, scan_blocks
@@ -174,13 +174,14 @@ def renew_items(
     blocks: Blocks,
     posteriors: ItemPosteriors,
     context: PassContext,
-    is_held: Bool[Array, "blocks items"] | None = None,
+    held_scale: Float[Array, "blocks items"] | None = None,
 ) -> tuple[PassResult, ItemPosteriors]:
     """Renew each item's posterior by one Newton step, then sum the statistics at the new ones.
 
-    Posteriors of items that are held stay.
+    Posteriors of items that are held (`held_scale` above 0, see `HeldItems`) stay, and models meet
+    their curves `E[P]`.
     """
-    given = (posteriors, is_held)
+    given = (posteriors, held_scale)
     sums, renewed = scan_blocks(_renew_block, blocks, given, context, context.design.dtype)
     models, bound = sums.total
     effects, moments = sums.by_group
@@ -189,30 +190,34 @@ def renew_items(
 
 def _renew_block(
     view: BlockView,
-    given: tuple[ItemPosteriors, Bool[Array, " items"] | None],
+    given: tuple[ItemPosteriors, Float[Array, " items"] | None],
     context: PassContext,
 ) -> tuple[BlockSums, ItemPosteriors]:
-    old, is_held = given
+    old, held_scale = given
     fixed = seen_by_block(view, context)
     priors = item_priors(view, context)
+
+    def met(posterior: Posterior) -> Posterior:
+        return posterior if held_scale is None else _as_met(held_scale, posterior)
 
     def renew(component: tuple[ItemPrior, Posterior]) -> tuple[Posterior, Array]:
         prior, posterior = component
         if context.renews:
             renewed = update_posterior(view.data, fixed, prior, posterior)
-            posterior = renewed if is_held is None else _held(is_held, posterior, renewed)
+            posterior = renewed if held_scale is None else _held(held_scale, posterior, renewed)
         if not context.bounds:
             return posterior, jnp.zeros_like(posterior.mean[0])
-        return posterior, evidence(view.data, fixed, prior, posterior)
+        return posterior, evidence(view.data, fixed, prior, posterior, met(posterior))
 
     def summed(component: tuple[ItemPrior, Posterior, Array]) -> tuple:
         prior, posterior, share = component
-        cells = expected_cells(view.data, fixed, posterior)
+        seen = met(posterior)
+        cells = expected_cells(view.data, fixed, seen)
         cells = jax.tree.map(lambda leaf: leaf * to_cells(view.index, share), cells)
         effects = None
         if fixed.offset is not None:
-            effects = effect_statistics(cells, view.in_slot, posterior, view.index)
-        models = model_statistics(cells, fixed, posterior)
+            effects = effect_statistics(cells, view.in_slot, seen, view.index)
+        models = model_statistics(cells, fixed, seen)
         return models, effects, _moments(view, prior, posterior, cells, share)
 
     renewed, bounds = _each(renew, (priors, Posterior(old.mean, old.covariance)))
@@ -229,8 +234,17 @@ def _renew_block(
     return BlockSums((models, bound), (effects, moments)), new
 
 
-def _held(is_held: Bool[Array, " items"], old: Posterior, new: Posterior) -> Posterior:
-    return jax.tree.map(lambda a, b: jnp.where(is_held, a, b), old, new)
+def _held(held_scale: Float[Array, " items"], old: Posterior, new: Posterior) -> Posterior:
+    return jax.tree.map(lambda a, b: jnp.where(held_scale > 0, a, b), old, new)
+
+
+def _as_met(held_scale: Float[Array, " items"], posterior: Posterior) -> Posterior:
+    """The items as models meet them: those that are held known, with flatter curves."""
+    is_held = held_scale > 0
+    return Posterior(
+        jnp.where(is_held, held_scale * posterior.mean, posterior.mean),
+        jnp.where(is_held, 0, posterior.covariance),
+    )
 
 
 def _each(function: Callable[[Any], Any], components: Any) -> Any:

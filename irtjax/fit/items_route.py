@@ -115,8 +115,8 @@ class ItemsRoute:
             group = self.codes
         n_components = self.estimator.n_components
         held = anchors.held_items(self.layout, group, self.spec, n_components)
-        items, is_held = jax.device_put((held.items, held.is_held), blocks.is_item.sharding)
-        return dataclasses.replace(held, items=items, is_held=is_held)
+        items, scale = jax.device_put((held.items, held.scale), blocks.is_item.sharding)
+        return dataclasses.replace(held, items=items, scale=scale)
 
     def init(self, blocks: Blocks, key: jax.Array) -> Any:
         """The first state."""

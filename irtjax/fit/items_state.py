@@ -69,14 +69,22 @@ class ItemsSettings:
 class HeldItems:
     """Items whose posteriors are those of another fit, on that fit's scale, and stay so.
 
-    Others have mean and covariance 0 here. `asymptotes` are those of each group of items (of all,
+    Others have mean and covariance 0 here, and scale 0. An item that follows its answers may stand
+    in the bound with its posterior; one that does not would hold models back from where their
+    answers put them. So models meet the curve `E[P]` of each, whose logit is `scale` times that at
+    the mean. `asymptotes` are those of each group of items (of all,
     where they share one), which stay where `is_held_group` says that items of it are held.
     """
 
     items: ItemPosteriors
-    is_held: Bool[Array, "blocks items"]
+    scale: Float[Array, "blocks items"]
     asymptotes: Asymptotes | None
     is_held_group: Bool[Array, " groups"]
+
+    @property
+    def is_held(self) -> Bool[Array, "blocks items"]:
+        """Which items are held."""
+        return self.scale > 0
 
     def within(
         self,
@@ -121,9 +129,9 @@ class State:
     held: HeldItems | None = None
 
     @property
-    def is_held(self) -> Bool[Array, "blocks items"] | None:
-        """Which items are held, None where none are."""
-        return None if self.held is None else self.held.is_held
+    def held_scale(self) -> Float[Array, "blocks items"] | None:
+        """`scale` of the items held, None where none are."""
+        return None if self.held is None else self.held.scale
 
 
 def start_state(

@@ -170,10 +170,17 @@ def expected_cells(data: BlockData, fixed: FixedSide, posterior: Posterior) -> C
 
 
 def evidence(
-    data: BlockData, fixed: FixedSide, prior: ItemPrior, posterior: Posterior
+    data: BlockData,
+    fixed: FixedSide,
+    prior: ItemPrior,
+    posterior: Posterior,
+    met: Posterior | None = None,
 ) -> Float[Array, " items"]:
-    """Each item's part of the evidence bound: expected log-likelihood minus KL to the prior."""
-    mean, variance = logit_moments(fixed, posterior)
+    """Each item's part of the evidence bound: expected log-likelihood minus KL to the prior.
+
+    `met` are the items as models meet them, where these are not the posteriors (items held).
+    """
+    mean, variance = logit_moments(fixed, posterior if met is None else met)
     if fixed.asymptotes is None:
         # log P - log(1 - P) is the logit.
         cells = data.response * mean - expected_softplus(mean, variance, fixed.n_nodes)

@@ -94,7 +94,7 @@ class MarginalItems(ItemsSettings):
         Where the bound fell, the extrapolated parameters are given up for the plain ones, or, if
         they were plain, halved towards the previous ones; the items stay in the old frame.
         """
-        result, items = renew_items(blocks, state.items, self.context(state), state.is_held)
+        result, items = renew_items(blocks, state.items, self.context(state), state.held_scale)
         bound = result.bound + _log_prior(state.outer, result, state.priors)
         moved, frame = self.move(state, result)
         plain, back = vector_form(moved, free_coordinates(state.spec))

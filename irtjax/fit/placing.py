@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from irtjax.data.blocks import Blocks
 from irtjax.fit.item_pass import ItemPosteriors, PassContext, pass_context, renew_items
@@ -103,6 +103,7 @@ def place_models(
     blocks: Blocks,
     items: ItemPosteriors,
     outer: OuterParameters,
+    held_scale: Float[Array, "blocks items"] | None = None,
     *,
     is_free: tuple[bool, ...],
     n_nodes: int,
@@ -119,6 +120,7 @@ def place_models(
             is set by the caller.
         items: posteriors of the items.
         outer: of the fit that the items are of: asymptotes, variance of effects.
+        held_scale: as `renew_items` takes it.
         is_free: which coordinates of `(slope, intercept)` are an item's own.
         n_nodes: Gauss-Hermite nodes.
         most_passes: give up after so many passes over the responses.
@@ -131,7 +133,7 @@ def place_models(
     def step(models: OuterParameters) -> tuple[OuterParameters, Array]:
         context = _context(models, is_free, n_nodes)
         context = dataclasses.replace(context, renews=False, bounds=False)
-        result, _ = renew_items(blocks, items, context)
+        result, _ = renew_items(blocks, items, context, held_scale)
         variance = models.effect_variance
         ability, effect = step_models(models.ability, models.effect, variance, result)
         placed = dataclasses.replace(

@@ -22,6 +22,7 @@ from irtjax.checks import shown
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.seen import seen_answers, warn_of_seen
 from irtjax.score.bank import ItemBank, item_bank, without_effects
 from irtjax.score.cells import batches
 from irtjax.score.effects import EffectPrior
@@ -32,7 +33,6 @@ from irtjax.score.mode import find_mode
 from irtjax.score.models import checked_uncertainty
 from irtjax.score.posterior import expected_at
 from irtjax.score.predictive import Known, Predicted, posterior_predictive
-from irtjax.score.seen import seen_answers, warn_of_seen
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult

@@ -11,6 +11,7 @@ from irtjax.checks import check_text, shown
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.fit.seen import Seen, seen_answers, warn_of_seen
 from irtjax.fit.tables import FEW_RESPONSES
 from irtjax.score.bank import ItemBank, item_bank, population_frame
 from irtjax.score.cells import batches
@@ -18,7 +19,6 @@ from irtjax.score.effects import fitted_effect_prior
 from irtjax.score.known import check_fit, known_cells
 from irtjax.score.mode import find_mode
 from irtjax.score.posterior import expected_latent
-from irtjax.score.seen import Seen, seen_answers, warn_of_seen
 
 if TYPE_CHECKING:
     from irtjax.fit.result import FitResult

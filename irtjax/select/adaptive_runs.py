@@ -12,10 +12,10 @@ import pandas as pd
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from irtjax.data.cells import Cells
+from irtjax.fit.seen import seen_answers, warn_of_seen
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.score.known import known_items
 from irtjax.score.models import answered, flags
-from irtjax.score.seen import seen_answers, warn_of_seen
 from irtjax.select.adaptive_plan import AskedItems, asked_items, candidate_items, places, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
 from irtjax.select.adaptive_step import (

@@ -2,17 +2,20 @@
 
 import dataclasses
 import functools
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from irtjax.data.responses import ResponseMatrix
+from irtjax.data.simulate import simulate
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.anchors import make_anchors
 from irtjax.fit.api import fit
 from irtjax.model.spec import ModelSpec
-from tests.fit.fitting import fitted, quiet_fit, simulated
+from irtjax.score.models import score_models
+from tests.fit.fitting import N_MODELS, fitted, quiet_fit, simulated
 from tests.fit.populations_apart import MEAN, SD, SHAPES, apart, likeliest_population
 
 
@@ -48,9 +51,10 @@ def test_mean_and_sd_of_another_population_are_found_on_the_old_scale(estimator)
 
 def test_anchors_of_a_run_with_effects_ask_for_effects():
     run = fitted("2pl-2d")
+    others = run.data.replace(model_ids=np.array([f"new {k}" for k in range(N_MODELS)], object))
     with pytest.warns(IrtjaxWarning, match=r"effects of 'benchmark' and .* pass group benchmark"):
-        make_anchors(run.data, run.spec, run)
-    assert make_anchors(run.data, run.spec, run, "benchmark").n_anchors == run.data.n_items
+        make_anchors(others, run.spec, run)
+    assert make_anchors(others, run.spec, run, "benchmark").n_anchors == run.data.n_items
 
 
 @pytest.mark.parametrize("estimator", SHAPES)
@@ -82,20 +86,46 @@ def test_where_all_items_are_known_the_population_is_the_likeliest():
     assert (models["mean"][0], models["sd"][0]) == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["2pl", "1pl", "2pl-2d"])
-def test_the_same_data_give_the_same_abilities(kind):
-    """Items as the run has them without what its models' errors add: the run's own equations."""
-    run = fitted(kind)
-    bare = dataclasses.replace(
-        run, parameters=dataclasses.replace(run.parameters, item_spread=None)
+@functools.cache
+def known_to_few(dims):
+    """A run of 20 models, whose items it hardly knows, and 60 models that it has not seen."""
+    spec = ModelSpec("2pl", dims)
+    data = simulate(spec, n_models=80, n_items=300, seed=dims).data
+    run = quiet_fit(_models(data, slice(0, 20)), spec)
+    return run, _models(data, slice(20, 80))
+
+
+def _models(data, rows):
+    return ResponseMatrix.from_dense(
+        data.to_dense()[rows], model_ids=data.model_ids[rows], item_ids=data.item_ids
     )
-    spec, settings = run.spec, {"group": run.group}
-    found = quiet_fit(simulated(kind).data, spec, anchors=bare, **settings)
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_new_models_have_the_abilities_that_scoring_gives_them(dims):
+    """However little is known of the anchors: models do not stay near the mean for it."""
+    run, new = known_to_few(dims)
+    found = quiet_fit(new, run.spec, anchors=run)
     assert found.status == "converged"
-    away = np.asarray(found.parameters.ability) - np.asarray(run.parameters.ability)
-    # With effects: theirs on the run's scale are residuals, here they are free.
-    assert np.sqrt(np.mean(away**2)) < (0.02 if run.group is None else 0.15)
+    scored = score_models(run, new)
+    for k in range(1, dims + 1):
+        ability, expected = found.abilities()[f"dim{k}_ability"], scored[f"dim{k}_ability"]
+        assert np.polyfit(expected, ability, 1)[0] == pytest.approx(1, abs=0.07)
+        away = (ability - expected) / scored[f"dim{k}_ability_se"]
+        assert np.sqrt(np.mean(away**2)) < 0.6
     np.testing.assert_array_equal(found.ability_correlations(), run.ability_correlations())
+
+
+def test_models_that_made_the_anchors_are_warned_of():
+    run, new = known_to_few(1)
+    with pytest.warns(IrtjaxWarning, match="20 models with answers that the run .* count twice"):
+        make_anchors(run.data, run.spec, run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_anchors(new, run.spec, run)
+        # Other models of the same ids agree by chance.
+        named = _models(new, slice(0, 20)).replace(model_ids=run.data.model_ids)
+        make_anchors(named, run.spec, run)
 
 
 @pytest.mark.parametrize("family", ["rasch", "3pl"])
@@ -124,7 +154,8 @@ def test_an_anchored_fit_is_saved_and_loaded_with_its_scale(tmp_path):
 
 def refusals():
     run = apart("marginal-items").run
-    data = run.data
+    others = np.array([f"new {k}" for k in range(run.data.n_models)], object)
+    data = run.data.replace(model_ids=others)
     none = np.full((3, data.n_items), -1)
     none[:, 0] = 1
     other = ["other", *data.item_ids[1:]]
