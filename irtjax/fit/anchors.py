@@ -26,7 +26,7 @@ from irtjax.fit.tables import slope_and_intercept
 from irtjax.model.response import Asymptotes
 from irtjax.model.spec import ModelSpec
 
-__all__ = ["AnchorRun", "Anchors", "make_anchors"]
+__all__ = ["AnchorRun", "Anchors", "anchor_run", "make_anchors", "warn_of_seen_models"]
 
 # Of the normal ogive that is nearest to the logistic curve.
 _LOGIT_PER_PROBIT = 1.702
@@ -220,7 +220,7 @@ def make_anchors(
     Raises:
         InputError: no fit, one of another family or number of dims, or none of its items answered.
     """
-    found = _run_of(given)
+    found = anchor_run(given)
     run = found.fit
     if run.status == "diverged":
         raise InputError("the run of the anchors diverged: its items are no anchors; fit it again")
@@ -246,7 +246,6 @@ def make_anchors(
     is_finite = np.isfinite(mean).all(axis=1) & np.isfinite(covariance).all(axis=(1, 2))
     is_anchor &= is_finite[at]
     _check_any(data, run, is_known, is_anchor)
-    _warn_of_seen(data, run, np.where(is_anchor, at, -1))
     asymptotes = {
         name: _at(np.asarray(getattr(run.parameters, name), np.float64)[at], is_anchor)
         for name in ("guessing", "feasibility", "guessing_se", "feasibility_se")
@@ -262,7 +261,12 @@ def make_anchors(
     )
 
 
-def _run_of(given: Any) -> AnchorRun:
+def anchor_run(given: Any) -> AnchorRun:
+    """The run that a user gives anchors as.
+
+    Raises:
+        InputError: neither a fit nor a folder of one.
+    """
     if isinstance(given, AnchorRun):
         return given
     if isinstance(given, FitResult):
@@ -288,16 +292,16 @@ def _check_any(
         )
 
 
-def _warn_of_seen(data: ResponseMatrix, run: FitResult, at: np.ndarray) -> None:
+def warn_of_seen_models(data: ResponseMatrix, run: FitResult) -> None:
     """Warn of models whose answers made the anchors what they are.
 
     Args:
         data: the new responses.
         run: of the anchors.
-        at: place of each item in the run, -1 of those that are no anchors.
     """
     if not np.isin(data.model_ids, run.data.model_ids).any():
         return
+    at = pd.Index(run.data.item_ids).get_indexer(data.item_ids)
     cells = data.cells()
     cells = cells.taken(at[cells.item_index] >= 0)
     theirs = dataclasses.replace(cells, item_index=at[cells.item_index])

@@ -7,7 +7,7 @@ import numpy as np
 
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError
-from irtjax.fit.anchors import make_anchors
+from irtjax.fit.anchors import anchor_run, make_anchors, warn_of_seen_models
 from irtjax.fit.arguments import check_components, checked_priors, checked_settings
 from irtjax.fit.features import Features, Side, make_features
 from irtjax.fit.item_support import check_items
@@ -153,6 +153,7 @@ def make_request(
     del settings["general"], settings["correlated"]
     # Before anything is read: of anchors it matters only whether there are any.
     FitSettings(**settings, anchors=anchors)
+    run = None if anchors is None else anchor_run(anchors)
     mask = None
     if loadings is not None:
         mask = make_loadings(data, loadings, has_general=general)
@@ -162,7 +163,7 @@ def make_request(
         model_features=_features(data, "model", model_features),
         loadings=mask,
         is_correlated=correlated,
-        anchors=None if anchors is None else make_anchors(data, spec, anchors, settings["group"]),
+        anchors=None if run is None else make_anchors(data, spec, run, settings["group"]),
     )
     check_components(chosen)
     if mask is not None:
@@ -175,6 +176,8 @@ def make_request(
     if correlated:
         _check_can_correlate(spec, route, reason)
     check_priors(priors, route.integrated, spec, chosen, route.estimator.name)
+    if run is not None:
+        warn_of_seen_models(data, run.fit)
     return Request(data, spec, chosen, route, reason)
 
 

@@ -11,11 +11,11 @@ import pytest
 from irtjax.data.responses import ResponseMatrix
 from irtjax.data.simulate import simulate
 from irtjax.errors import InputError, IrtjaxWarning
-from irtjax.fit.anchors import make_anchors
+from irtjax.fit.anchors import make_anchors, warn_of_seen_models
 from irtjax.fit.api import fit
 from irtjax.model.spec import ModelSpec
 from irtjax.score.models import score_models
-from tests.fit.fitting import N_MODELS, fitted, quiet_fit, simulated
+from tests.fit.fitting import fitted, quiet_fit, simulated
 from tests.fit.populations_apart import MEAN, SD, SHAPES, apart, likeliest_population
 
 
@@ -51,10 +51,9 @@ def test_mean_and_sd_of_another_population_are_found_on_the_old_scale(estimator)
 
 def test_anchors_of_a_run_with_effects_ask_for_effects():
     run = fitted("2pl-2d")
-    others = run.data.replace(model_ids=np.array([f"new {k}" for k in range(N_MODELS)], object))
     with pytest.warns(IrtjaxWarning, match=r"effects of 'benchmark' and .* pass group benchmark"):
-        make_anchors(others, run.spec, run)
-    assert make_anchors(others, run.spec, run, "benchmark").n_anchors == run.data.n_items
+        make_anchors(run.data, run.spec, run)
+    assert make_anchors(run.data, run.spec, run, "benchmark").n_anchors == run.data.n_items
 
 
 @pytest.mark.parametrize("estimator", SHAPES)
@@ -119,13 +118,13 @@ def test_new_models_have_the_abilities_that_scoring_gives_them(dims):
 def test_models_that_made_the_anchors_are_warned_of():
     run, new = known_to_few(1)
     with pytest.warns(IrtjaxWarning, match="20 models with answers that the run .* count twice"):
-        make_anchors(run.data, run.spec, run)
+        warn_of_seen_models(run.data, run)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make_anchors(new, run.spec, run)
+        warn_of_seen_models(new, run)
         # Other models of the same ids agree by chance.
         named = _models(new, slice(0, 20)).replace(model_ids=run.data.model_ids)
-        make_anchors(named, run.spec, run)
+        warn_of_seen_models(named, run)
 
 
 @pytest.mark.parametrize("family", ["rasch", "3pl"])
