@@ -25,6 +25,9 @@ __all__ = ["OptionEvidence", "option_evidence"]
 
 # Concentrations that are tried: from one wrong option that all take, to all taken alike.
 _CONCENTRATIONS = np.exp(np.linspace(np.log(0.05), np.log(5), 24))
+# Where few wrong options are known, how like each other they are is taken as it usually is, give or
+# take a factor of e^.5: the likelihood of one answer an item is the same at any concentration.
+_USUAL, _LOG_SPREAD = 0.3, 0.5
 _UNSEEN = 1 << 14  # code of an option that nobody chose
 
 
@@ -58,7 +61,7 @@ def option_evidence(answers: Answers, evidence: ItemEvidence, items: np.ndarray)
     Args:
         answers: of all models and items.
         evidence: abilities and shares of the curves, from the responses.
-        items: which to judge, ascending; each has a key.
+        items: which to judge, ascending; of each the answers are telling.
     """
     options = _options(answers, items)
     n_options = answers.n_options[items].astype(float)
@@ -235,10 +238,11 @@ class _WrongOptions:
 
 
 def _concentration(options: _Options, n_options: np.ndarray) -> float:
-    """The likeliest concentration, were all keys right."""
+    """The most probable concentration, were all keys right."""
+    prior = -0.5 * (np.log(_CONCENTRATIONS / _USUAL) / _LOG_SPREAD) ** 2
     is_key = options.code == KEY
     values = [
         np.sum(_WrongOptions(options, n_options, a).beside_the_key()[is_key])
         for a in _CONCENTRATIONS.tolist()
     ]
-    return float(_CONCENTRATIONS[int(np.argmax(values))])
+    return float(_CONCENTRATIONS[int(np.argmax(values + prior))])

@@ -60,7 +60,7 @@ def bootstrap_rates(
         n_samples: how often all items are drawn.
         seed: of the draws.
     """
-    by_answers = np.zeros(data.n_items, bool) if answers is None else answers.has_key
+    by_answers = np.zeros(data.n_items, bool) if answers is None else answers.is_judged
     probability, is_wrong, is_by_answers = [], [], []
     for rng in np.random.default_rng(seed).spawn(n_samples):
         items = np.arange(0, data.n_items, -(-data.n_items // _N_ITEMS))
@@ -106,15 +106,16 @@ def _sample(
     whole = evidence.composite
     composite = Composite(whole.ability, whole.error, whole.group[items], whole.benchmark[items])
     code = seen_cells(data, items) if answers is None else answers.code[:, items]
-    has_key = np.zeros(len(items), bool) if answers is None else answers.has_key[items]
+    by_answers = np.zeros(len(items), bool) if answers is None else answers.is_judged[items]
     n_options = np.full(len(items), _N_OPTIONS, np.int32)
     if answers is not None:
-        n_options = np.where(has_key, answers.n_options[items], n_options)
+        n_options = np.where(by_answers, answers.n_options[items], n_options)
         if answers.is_answered is not None:
-            is_gap = (code != NO_CELL) & ~answers.is_answered[:, items]
+            is_known = answers.is_answered[:, items] & answers.is_telling[items]
+            is_gap = (code != NO_CELL) & ~is_known
             code = np.where(is_gap, UNKNOWN, code)
-    concentration = np.where(has_key, keys.concentration, _CONCENTRATION)
-    is_wrong = rng.random(len(items)) < np.where(has_key, keys.share[1], keys.share[0])
+    concentration = np.where(by_answers, keys.concentration, _CONCENTRATION)
+    is_wrong = rng.random(len(items)) < np.where(by_answers, keys.share[1], keys.share[0])
     drawn = np.full(code.shape, NO_CELL, np.int16)
     for g in np.unique(composite.group).tolist():
         curves = np.exp(np.asarray(curves_of(composite, g).without_wrong_key().log_right))
@@ -128,7 +129,7 @@ def _sample(
             key = np.where(is_wrong[rows], drawn_options(rng, popularity, 1)[0], 0)
             drawn[:, rows] = _recoded(option, key, code[:, rows])
     names: list[tuple[str, ...]] = [()] * len(items)
-    made = Answers(drawn, n_options, has_key, names)
+    made = Answers(drawn, n_options, by_answers, names)
     judged = judged_items(composite, evidence.mixture, lambda which: _key_counts(drawn, which))
     return _Drawn(made, is_wrong), judged_keys(judged, None if answers is None else made)
 

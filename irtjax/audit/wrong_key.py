@@ -28,7 +28,8 @@ class WrongKeys:
         log_ratio: items, natural log-likelihood of a wrong key against a right one.
         probability: items, posterior probability that the key is wrong.
         best: items, code of the likeliest other option; -1 where none is known.
-        concentration: of the wrong options' Dirichlet distribution; NaN without answers.
+        concentration: of the wrong options' Dirichlet distribution; NaN where no item is judged
+            by answers.
         share: of the items, estimated to have a wrong key: of those judged by responses, and of
             those judged by answers.
     """
@@ -46,7 +47,8 @@ def wrong_keys(fit: FitResult, answers: Any = None) -> pd.DataFrame:
     Args:
         fit: abilities come from it; any number of dims, with or without effects.
         answers: a data frame with the columns `model_id`, `item_id`, `answer`, `key` (as
-            `read_answers` gives it); items without a key in it are judged by responses only.
+            `read_answers` gives it); items without a key in it, or without any wrong option by
+            name, are judged by responses only.
 
     Returns:
         A row an item in the data's order: `item_id`, `log_likelihood_ratio` (natural; of a wrong
@@ -71,12 +73,14 @@ def judged_keys(evidence: ItemEvidence, answers: Answers | None) -> WrongKeys:
     ratio = response_log_ratio(evidence.items, evidence.falling)
     n_items = len(ratio)
     best, concentration = np.full(n_items, -1), float("nan")
-    by_answers = np.zeros(n_items, bool) if answers is None else answers.has_key
+    by_answers = np.zeros(n_items, bool) if answers is None else answers.is_judged
     if answers is not None and by_answers.any():
-        items = np.flatnonzero(by_answers)
+        items = np.flatnonzero(answers.is_telling)
         found: OptionEvidence = option_evidence(answers, evidence, items)
         ratio[items], best[items] = found.log_ratio, found.best
         concentration = found.concentration
+    # Items with a key have one share of wrong ones, whatever their answers tell: items of which a
+    # wrong option is known are those that many models miss, and alone they would have too high one.
     probability, share = np.zeros(n_items), [evidence.mixture.wrong_key] * 2
     for which, chosen in enumerate((~by_answers, by_answers)):
         if chosen.any():

@@ -22,6 +22,8 @@ NO_CELL = -2
 # As many distinct answers at most, over all items, are the options of multiple choice, and an item
 # may have options that nobody chose. More are free answers.
 _MOST_OPTIONS = 26
+# Free answers that are not known may each be one more option, up to so many in all.
+_USUAL_OPTIONS = 10
 # Share of the right responses whose answer may differ from the key before a warning: a judge
 # accepts 1/2 for 0.5.
 _CONTRADICTIONS = 0.01
@@ -38,7 +40,7 @@ class Answers:
         code: int16, models x items: `KEY`, 1, 2, ... for the other options of the item in order
             of appearance, `UNKNOWN`, or `NO_CELL`.
         n_options: items, int32: options that an item has at least, the key included.
-        has_key: items, bool: the others have no answers and are judged by responses only.
+        has_key: items, bool: the others have no answers.
         options: items, of tuples: texts of the options by code.
         is_answered: models x items, bool: False where all that is known is a response; None says
             that it is so at `UNKNOWN` only.
@@ -50,13 +52,30 @@ class Answers:
     options: list[tuple[str, ...]]
     is_answered: np.ndarray | None = None
 
+    @property
+    def is_telling(self) -> np.ndarray:
+        """Items, bool: whether the answers say more than the responses, which options are wrong.
+
+        Without any wrong option by name, an item tells no more than its responses; one that all
+        models have right does, if the answers to others show what wrong ones look like.
+        """
+        names_wrong = (self.code > KEY).any(axis=0)
+        has_gaps = (self.code == UNKNOWN).any(axis=0)
+        return self.has_key & (names_wrong | (~has_gaps & names_wrong.any()))
+
+    @property
+    def is_judged(self) -> np.ndarray:
+        """Items, bool: those with a key, if any of the answers are telling."""
+        return self.has_key & self.is_telling.any()
+
 
 def coded_answers(table: Any, data: ResponseMatrix) -> Answers:
     """Answers of a table in the order of the responses.
 
     A right response stands for the key's option, whatever the answer's text (a judge accepts 1/2
     for 0.5) or without one; a wrong one without an answer, or whose answer is the key's text, is
-    of an unknown option. Answers without a response count as they are. 3.0 is 3, and `a` is `A`
+    of an unknown option. Answers without a response count as they are. Where no answer names a
+    wrong option a warning says that they are of no use. 3.0 is 3, and `a` is `A`
     where no two keys of the table differ by that alone.
 
     Args:
@@ -89,9 +108,15 @@ def coded_answers(table: Any, data: ResponseMatrix) -> Answers:
     seen = np.array([len(each) for each in options], np.int32)
     n_distinct = len({text for each in options for text in each})
     # One that nobody chose may always be there, unless all letters are known.
-    least = n_distinct if n_distinct <= _MOST_OPTIONS else seen + 1
+    n_unknown = np.sum(code == UNKNOWN, axis=0)
+    unseen = np.maximum(np.minimum(n_unknown + 1, _USUAL_OPTIONS - seen), 1)
+    least = n_distinct if n_distinct <= _MOST_OPTIONS else seen + unseen
     n_options = np.maximum(np.maximum(seen, least), 2).astype(np.int32)
-    return Answers(code, n_options, has_key, options, is_answered)
+    coded = Answers(code, n_options, has_key, options, is_answered)
+    if not coded.is_telling.any():
+        what = "names a wrong option" if has_key.any() else "has a key"
+        _warn(f"none of them {what}, so that keys are judged by the responses alone")
+    return coded
 
 
 def _checked_table(table: Any) -> pd.DataFrame:
@@ -199,7 +224,8 @@ def _codes(
 ) -> np.ndarray:
     """The matrix of codes, with what the responses say."""
     code = np.full((data.n_models, data.n_items), NO_CELL, np.int16)
-    code[model, item] = option
+    # A row without an answer and without a response says nothing.
+    code[model, item] = np.where(option == UNKNOWN, NO_CELL, option)
     cells = data.cells()
     row, column = cells.model_index, cells.item_index
     said = code[row, column]

@@ -14,6 +14,7 @@ from irtjax.audit.key_bootstrap import _rates, _recoded, bootstrap_rates
 from irtjax.audit.wrong_key import expected_false, judged_keys, wrong_keys
 from irtjax.data.answers import KEY, NO_CELL, UNKNOWN, Answers, coded_answers
 from irtjax.data.responses import ResponseMatrix
+from irtjax.errors import IrtjaxWarning
 from irtjax.model.spec import ModelSpec
 from tests.audit.keys import N_ITEMS, case
 from tests.fit.fitting import quiet_fit
@@ -183,6 +184,53 @@ def test_gaps_in_the_answers_are_not_evidence_of_wrong_keys():
         assert made.is_wrong_key[chosen].mean() > 0.35
         area = auc(table["log_likelihood_ratio"].to_numpy(), made.is_wrong_key)
         assert area > auc(plain["log_likelihood_ratio"].to_numpy(), made.is_wrong_key) - 0.02
+
+
+@pytest.mark.parametrize("known", ["no answers", "right answers", "free right answers"])
+def test_answers_that_name_no_wrong_option_change_nothing(known):
+    made, result = case()
+    table = made.answers.copy()
+    if known == "free right answers":
+        for column in ("answer", "key"):
+            table[column] = table["item_id"] + table[column]
+    lost = slice(None) if known == "no answers" else (table["answer"] != table["key"]).to_numpy()
+    table.loc[lost, "answer"] = None
+    with pytest.warns(IrtjaxWarning, match="none of them names a wrong option"):
+        answers = coded_answers(table, result.data)
+    evidence = item_evidence(result)
+    found, plain = judged_keys(evidence, answers), judged_keys(evidence, None)
+    np.testing.assert_array_equal(found.log_ratio, plain.log_ratio)
+    np.testing.assert_array_equal(found.probability, plain.probability)
+    rates = [
+        bootstrap_rates(evidence, plain, each, result.data, n_samples=1, seed=0)
+        for each in (answers, None)
+    ]
+    np.testing.assert_array_equal(*rates)
+
+
+@pytest.mark.parametrize("kept", ["one in all", "one an item", "half of the items", "2 in 100"])
+def test_few_known_wrong_options_do_no_harm(kept):
+    made, result = case()
+    table, plain = made.answers.copy(), wrong_keys(result)
+    is_wrong = (table["answer"] != table["key"]).to_numpy()
+    rng = np.random.default_rng(0)
+    is_kept = {
+        "one in all": np.arange(len(table)) == np.flatnonzero(is_wrong)[0],
+        "one an item": is_wrong & ~table["item_id"].where(is_wrong).duplicated().to_numpy(),
+        "half of the items": table["item_id"].isin(result.data.item_ids[::2]).to_numpy(),
+        "2 in 100": rng.random(len(table)) < 0.02,
+    }[kept]
+    table.loc[is_wrong & ~is_kept, "answer"] = None
+    found = wrong_keys(result, table)
+    area, limit = (
+        auc(each["log_likelihood_ratio"].to_numpy(), made.is_wrong_key) for each in (found, plain)
+    )
+    assert area > limit - 0.01
+    # One scale for items whose answers tell and for the others.
+    assert auc(found["probability"].to_numpy(), made.is_wrong_key) > limit - 0.01
+    whole = wrong_keys(result, made.answers)["probability"]
+    most = max(np.sum(plain["probability"] >= 0.2), np.sum(whole >= 0.2))
+    assert np.sum(found["probability"] >= 0.2) <= 1.25 * most
 
 
 def test_helpers_of_the_bootstrap():

@@ -1,10 +1,12 @@
 """Answers in the order of a response matrix."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from irtjax.data.answers import KEY, NO_CELL, UNKNOWN, coded_answers
+from irtjax.data.answers import KEY, NO_CELL, UNKNOWN, Answers, coded_answers
 from irtjax.data.responses import ResponseMatrix
 from irtjax.errors import InputError, IrtjaxWarning
 
@@ -56,8 +58,54 @@ def test_free_answers_leave_room_for_one_that_nobody_gave():
     assert coded_answers(table(rows), data).n_options.tolist() == [42]
 
 
+def test_free_answers_that_are_not_known_may_be_options():
+    items = [f"i{k}" for k in range(30)]
+    data = ResponseMatrix.from_dense(
+        np.zeros((20, 30), np.int8), model_ids=[f"m{k}" for k in range(20)], item_ids=items
+    )
+    rows = [("m0", item, f"{item}x", f"{item}y") for item in items]
+    rows += [(f"m{k}", "i0", f"other {k}", "i0y") for k in range(1, 18)]
+    rows += [(f"m{k}", "i1", "i1x", "i1y") for k in range(1, 17)]
+    # All but 2 models' are known, all but 3's, and one of 20.
+    assert coded_answers(table(rows), data).n_options[:3].tolist() == [20, 6, 10]
+
+
+def test_a_row_without_answer_and_response_says_nothing():
+    rows = [("b", "r", None, "k"), ("a", "r", "x", "k")]
+    assert coded_answers(table(rows), DATA).code[:, 2].tolist() == [1, NO_CELL, UNKNOWN]
+
+
+def test_what_names_no_wrong_option_tells_nothing():
+    answers = coded_answers(table(GOOD), DATA)
+    assert answers.is_telling.tolist() == [True, True, False]
+    # All of an item's responses are known, or one is of an unknown option.
+    code = np.array([[KEY, KEY, 1, KEY], [KEY, UNKNOWN, UNKNOWN, KEY]], np.int16)
+    has_key = np.array([True, True, True, False])
+    some = Answers(code, np.full(4, 3, np.int32), has_key, [("A",)] * 4)
+    assert some.is_telling.tolist() == [True, False, True, False]
+    assert some.is_judged.tolist() == has_key.tolist()
+    none = dataclasses.replace(some, code=np.minimum(code, KEY))
+    assert not none.is_telling.any()
+    assert not none.is_judged.any()
+
+
+@pytest.mark.parametrize(
+    "keep, what",
+    [("key", "names a wrong option"), ("answer", "has a key"), ("right", "names a wrong option")],
+)
+def test_answers_that_tell_nothing_are_warned_of(keep, what):
+    rows = table(GOOD)
+    if keep == "right":
+        rows.loc[rows["answer"] != rows["key"], "answer"] = None
+    else:
+        rows["key" if keep == "answer" else "answer"] = None
+    with pytest.warns(IrtjaxWarning, match=f"none of them {what}, so that keys are judged by"):
+        answers = coded_answers(rows, DATA)
+    assert not answers.is_judged.any()
+
+
 def test_responses_are_believed():
-    rows = [("a", "p", "1/2", "0.5"), ("b", "p", "0.5", "0.5")]
+    rows = [("a", "p", "1/2", "0.5"), ("b", "p", "0.5", "0.5"), ("c", "p", "2", "0.5")]
     with pytest.warns(IrtjaxWarning, match="1 right response with another answer than the key, 1"):
         answers = coded_answers(table(rows), DATA)
     assert answers.code[:2, 0].tolist() == [KEY, UNKNOWN]
