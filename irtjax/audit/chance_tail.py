@@ -34,15 +34,29 @@ class ChanceTail:
     scale: float
     share: float
 
-    def exceeded(self, correlation: Float[np.ndarray, " items"]) -> Float[np.ndarray, " items"]:
-        """Probability of a correlation as high, or higher, by chance."""
+    def exceeded(
+        self, correlation: Float[np.ndarray, " items"], ties: float
+    ) -> Float[np.ndarray, " items"]:
+        """Probability of a correlation as high, or higher, by chance.
+
+        A higher correlation never has a higher one: correlations of 1, which are no part of a
+        tail, are among those beyond any other.
+
+        Args:
+            correlation: of items.
+            ties: probability that an item agrees with another in all; it counts as far as what
+                was drawn allows.
+        """
         z, n = _fisher(correlation), len(self.sample)
         count = n - np.searchsorted(self.sample, z, side="left")
-        beyond = self.share * np.exp(-(z - self.start) / self.scale)
-        # What was drawn was not rarer than that. Items that agree in all are no part of a tail:
-        # one more than was drawn, as a sample that none exceeds does not make chance impossible.
-        seen = np.where(correlation >= _HIGHEST, (count + 1) / (n + 1), count / n)
-        return np.where(z > self.start, np.maximum(np.minimum(beyond, self.share), seen), seen)
+        beyond = np.minimum(self.share * np.exp(-(z - self.start) / self.scale), self.share)
+        # What was drawn was not rarer than that.
+        found = np.where(z > self.start, np.maximum(beyond, count / n), count / n)
+        # And not as common as one more would be: a sample that none exceeds does not make chance
+        # impossible.
+        n_ties = n - np.searchsorted(self.sample, np.arctanh(_HIGHEST), side="left")
+        tied = np.clip(ties, n_ties / n, (n_ties + 1) / (n + 1))
+        return np.where(correlation >= _HIGHEST, tied, np.maximum(found, tied))
 
     def reached(self, probability: float) -> float:
         """The correlation that chance exceeds with this probability."""

@@ -229,7 +229,7 @@ def identical_flags(found: Copies, ids: np.ndarray) -> Flagged:
         found: items with the same responses.
         ids: of the items.
     """
-    copies, expected = found.copies, (found.alike - 1) * np.exp(found.log_marginal)
+    copies, expected = found.copies, _expected_copies(found)
     is_copied = copies > 1
     # Every item may find a copy by chance, flagged or not: that many false finds are expected.
     order = np.argsort(expected, kind="stable")
@@ -254,6 +254,11 @@ def identical_flags(found: Copies, ids: np.ndarray) -> Flagged:
     )  # fmt: skip
 
 
+def _expected_copies(found: Copies) -> np.ndarray:
+    """How many items have the responses of each by chance."""
+    return (found.alike - 1) * np.exp(found.log_marginal)
+
+
 def _least_so_far(rate: np.ndarray) -> np.ndarray:
     """q-values: a stricter threshold is never said to find a larger share of false ones."""
     return np.minimum.accumulate(np.minimum(rate, 1))
@@ -271,15 +276,17 @@ def _partners(same: np.ndarray, items: np.ndarray) -> dict[int, int]:
     }
 
 
-def dependence_flags(twins: Twins, ids: np.ndarray) -> Flagged:
+def dependence_flags(twins: Twins, copies: Copies, ids: np.ndarray) -> Flagged:
     """`local_dependence`: Q3 above what responses drawn from the fit reach.
 
     Benjamini and Hochberg's rule on the chance of each item's Q3: of all items flagged a share of
     `DISCOVERY_RATE` at most may be so by chance, and where no item depends on another, any is
-    flagged with that probability at most.
+    flagged with that probability at most. How rarely chance makes a Q3 of 1 is told by the
+    probability of equal responses: drawn ones are too few to say.
 
     Args:
         twins: the highest Q3 of each item.
+        copies: items with the same responses.
         ids: of the items.
     """
     judged = np.flatnonzero(np.nan_to_num(twins.q3) > 0)
@@ -288,7 +295,8 @@ def dependence_flags(twins: Twins, ids: np.ndarray) -> Flagged:
     if len(judged) and (twins.chance > 0).any():
         # Items too poor to be judged have a Q3 of 0, in the data and by chance.
         tail = chance_tail(twins.chance[twins.chance > 0], q3[judged])
-        p = tail.exceeded(q3[judged])
+        ties = float(np.mean(np.minimum(_expected_copies(copies)[judged], 1)))
+        p = tail.exceeded(q3[judged], ties)
         order = np.argsort(-p, kind="stable")
         place = np.arange(len(p), 0, -1)
         rate[judged[order]] = _least_so_far(p[order] * len(p) / place)

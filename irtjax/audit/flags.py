@@ -41,8 +41,8 @@ def flag_items(
     Args:
         fit: any estimator and number of dims, with or without effects.
         answers: a data frame with the columns `model_id`, `item_id`, `answer`, `key` (as
-            `read_answers` gives it), for the likely wrong keys; items without a key in it are
-            judged by responses only.
+            `read_answers` gives it), for the likely wrong keys; items without a key in it, or
+            without any wrong option by name, are judged by responses only.
         bootstrap: samples drawn for the false discovery rate of wrong keys; with 0 it is the mean
             of 1 - the probability.
         seed: of what is drawn.
@@ -68,7 +68,7 @@ def flag_items(
     found = [
         _key_flags(fit, evidence, coded, bootstrap, int(draws.integers(2**31))),
         identical_flags(copies, ids),
-        dependence_flags(twins, ids),
+        dependence_flags(twins, copies, ids),
         *slope_flags(table, item_quality(fit), _at_top(fit, table), fit.spec.dims),
         *asymptote_flags(evidence, None if coded is None else coded.n_options * coded.has_key),
         *total_flags(fit.data.totals("items")[0], *all_responses(fit).totals("items")),
@@ -97,7 +97,7 @@ def _key_reason(
 ) -> str:
     ratio = float(table["log_likelihood_ratio"].to_numpy()[j])
     odds = f"a wrong key is {np.exp(min(ratio, 50.0)):.3g} times as likely to give these responses"
-    if answers is None or not answers.has_key[j]:
+    if answers is None or not answers.is_telling[j]:
         return f"better models are right less often; {odds}"
     ability = composite.ability[:, composite.group[j]]
     code = answers.code[:, j]

@@ -9,9 +9,11 @@ import pytest
 from scipy.special import expit
 
 from irtjax.audit.chance_tail import chance_tail
-from irtjax.audit.dependence import closest_items, identical_items
+from irtjax.audit.dependence import Twins, closest_items, identical_items
 from irtjax.audit.flag_names import FLAGS
+from irtjax.audit.flag_rules import dependence_flags
 from irtjax.audit.flags import _key_reason, flag_items
+from irtjax.audit.shared_cells import Copies
 from irtjax.data.answers import KEY, UNKNOWN, Answers
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
@@ -149,14 +151,64 @@ def test_the_tail_of_chance_is_that_of_normal_correlations():
     for probability in (0.5, 0.01, 1e-4, 1e-6):
         z = np.arctanh(tail.reached(probability))
         assert z == pytest.approx(-0.1 * np.log(probability), rel=0.3)
-        assert tail.exceeded(np.tanh([z]))[0] == pytest.approx(probability, rel=0.05)
+        assert tail.exceeded(np.tanh([z]), 0)[0] == pytest.approx(probability, rel=0.05)
     # Where all that was found lies higher, that is no news of any single one.
     wider = chance_tail(drawn, np.tanh(2 * np.arctanh(found) + 0.1))
     assert wider.reached(1e-4) == pytest.approx(np.tanh(2 * 0.92 + 0.1), abs=0.05)
     # Ties were drawn as often as they are found; and one draw says nothing of what is beyond it.
     tied = chance_tail(np.append(drawn, [1.0] * 4), np.append(found, 1.0))
-    assert tied.exceeded(np.array([1.0]))[0] == pytest.approx(5 / 6_005)
-    assert tail.exceeded(np.array([1.0]))[0] == pytest.approx(1 / 6_001)
+    one = np.array([1.0])
+    assert tied.exceeded(one, 1)[0] == pytest.approx(5 / 6_005)
+    assert tied.exceeded(one, 0)[0] == pytest.approx(4 / 6_004)
+    assert tail.exceeded(one, 1)[0] == pytest.approx(1 / 6_001)
+    # Copies that chance hardly makes are as rare as that, and no lower correlation is rarer.
+    assert tail.exceeded(one, 1e-20)[0] == 1e-20
+    rising = np.linspace(-0.9, 1, 200)
+    for chance in (tail, tied, wider):
+        for ties in (0, 1e-9, 1e-4, 1):
+            assert (np.diff(chance.exceeded(rising, ties)) <= 0).all()
+
+
+@pytest.mark.parametrize("group", ["benchmark", None])
+def test_closer_copies_have_lower_rates(group):
+    rng = np.random.default_rng(3)
+    made = simulate(ModelSpec("2pl"), n_models=100, n_items=300, n_benchmarks=3, seed=6)
+    response = made.data.to_dense().copy()
+    n_changed = (0, 0, 1, 2, 4, 6, 8)
+    for k, n in enumerate(n_changed):
+        copy = response[:, 10 + 30 * k].copy()
+        changed = rng.choice(100, n, replace=False)
+        copy[changed] = 1 - copy[changed]
+        response[:, 11 + 30 * k] = copy
+    data = ResponseMatrix.from_dense(response, item_metadata=made.data.item_metadata)
+    table = flag_items(quiet_fit(data, ModelSpec("2pl"), group=group), bootstrap=0)
+    rows = table[table["flag"] == "local_dependence"]
+    assert len(rows) >= 2 * len(n_changed)
+    assert rows["value"].iloc[:4].tolist() == [1.0] * 4
+    assert (np.diff(rows["value"]) <= 0).all()
+    rate = rows["false_discovery_rate"].to_numpy()
+    assert (np.diff(rate) >= 0).all()
+    assert rate[13] < 1e-4
+
+
+def test_poor_copies_are_no_surer_than_their_chance():
+    """Items that hardly any model has right are copies by chance: what is drawn says how often."""
+    rng = np.random.default_rng(0)
+    chance = np.tanh(rng.standard_exponential(1_000) * 0.1)
+    q3 = np.append(np.tanh(rng.standard_exponential(98) * 0.1), [1.0, 1.0])
+    twins = Twins(q3, np.arange(100)[::-1], chance, 10)
+    same = np.append(np.arange(98), [98, 98])
+
+    def rates(log_marginal):
+        copies = Copies(
+            same, np.bincount(same)[same], np.full(100, 100), np.full(100, log_marginal),
+            np.zeros(100, bool),
+        )  # fmt: skip
+        return dependence_flags(twins, copies, np.arange(100).astype(str)).rate
+
+    np.testing.assert_allclose(rates(-40.0)[:2], 99 * np.exp(-40) * 100 / 2)
+    np.testing.assert_allclose(rates(-14.0)[:2], 99 * np.exp(-14) * 100 / 2)
+    np.testing.assert_allclose(rates(0.0)[:2], 1 / 1_001 * 100 / 2)
 
 
 def test_flags_of_the_items_table_are_the_same():
