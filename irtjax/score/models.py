@@ -1,5 +1,6 @@
 """`score_models`: abilities of new models by the items of a fit, which stay as they are."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -7,10 +8,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 
-from irtjax.checks import check_text, shown
+from irtjax.checks import check_text, counted, named_ids, shown
 from irtjax.data.cells import Cells
 from irtjax.data.responses import ResponseMatrix
-from irtjax.errors import InputError
+from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.fit.seen import Seen, seen_answers, warn_of_seen
 from irtjax.fit.tables import FEW_RESPONSES
 from irtjax.score.bank import ItemBank, item_bank, population_frame
@@ -32,6 +33,9 @@ _REASON = {
     "map": "no answers: mean and sd of the fit's population of models",
     "wle": "no answers: without a prior nothing is known of the ability",
 }
+# Standard deviations of the fit's models. Curves of uncertain items level off before 0 and 1, so
+# that without a prior a few answers can leave an estimate anywhere out there.
+_FARTHEST = 6.0
 _FITTED = "the fit's own estimate from the same answers"
 
 
@@ -60,10 +64,13 @@ def score_models(
     Returns:
         One row a model: `model_id`, its metadata, `dim1_ability`.. and `dim1_ability_se`.. on the
         fit's scale, `n_responses` and `p_correct` over the fit's items, `flags` (`no_responses`,
-        `few_responses`, `all_right`, `all_wrong`; `in_fit`: the fit's own estimate, of a model that
-        was fitted to the very same answers, by `eap`; `counted_twice`: the fit has some of these
+        `few_responses`, `all_right`, `all_wrong`; `far_out`: by `wle`, more than 6 standard
+        deviations from the fit's models, where no item says how far; `in_fit`: the fit's own
+        estimate, of a model that was fitted to the very same answers, by `eap`; `counted_twice`:
+        the fit has some of these
         answers of this model, so that the items know them; `differs_from_fit`: the fit has others),
-        and `reason`: why an estimate is none, or the fit's own. Warns of the last two flags.
+        and `reason`: why an estimate is none, or the fit's own. Warns of `far_out` and of the last
+        two flags.
 
     Raises:
         InputError: none of the items is in the fit; an unknown method.
@@ -82,6 +89,8 @@ def score_models(
     cells = known_cells(fit, responses, "score_models")
     bank = item_bank(fit, fitted_effect_prior(fit), is_uncertain=uncertainty == "items")
     ability, covariance = latent_scores(bank, cells, responses.n_models, method, fit.spec.dims)
+    is_far = (method == "wle") & np.any(np.abs(ability) > _FARTHEST, axis=1)
+    _warn_of_far(responses.model_ids[is_far])
     frame = population_frame(fit)
     ability = ability @ frame[:-1, :-1].T + frame[:-1, -1]
     covariance = np.einsum("ka,iab,lb->ikl", frame[:-1, :-1], covariance, frame[:-1, :-1])
@@ -92,7 +101,18 @@ def score_models(
     fitted = seen.is_fitted
     ability[fitted] = np.asarray(fit.parameters.ability, np.float64)[seen.row[fitted]]
     covariance[fitted] = np.asarray(fit.parameters.ability_covariance, np.float64)[seen.row[fitted]]
-    return _table(responses, cells, ability, covariance, method, seen)
+    return _table(responses, cells, ability, covariance, method, seen, is_far)
+
+
+def _warn_of_far(model_ids: np.ndarray) -> None:
+    if len(model_ids):
+        warnings.warn(
+            f"{counted(len(model_ids), 'model')} more than {_FARTHEST:g} standard deviations from "
+            f"those of the run: {named_ids(model_ids)}; no item says how far out they are (flagged "
+            "far_out); use method eap or map, which have a prior",
+            IrtjaxWarning,
+            stacklevel=3,
+        )
 
 
 def checked_method(method: Any) -> str:
@@ -154,6 +174,7 @@ def _table(
     covariance: np.ndarray,
     method: str,
     seen: Seen,
+    is_far: np.ndarray,
 ) -> pd.DataFrame:
     count, share = answered(cells, responses.n_models)
     error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
@@ -164,7 +185,11 @@ def _table(
     columns |= {str(name): responses.model_metadata[name] for name in responses.model_metadata}
     columns |= {f"dim{k + 1}_ability": ability[:, k] for k in range(ability.shape[1])}
     columns |= {f"dim{k + 1}_ability_se": error[:, k] for k in range(ability.shape[1])}
-    columns |= {"n_responses": count, "p_correct": share, "flags": flags(count, share, seen)}
+    columns |= {
+        "n_responses": count,
+        "p_correct": share,
+        "flags": flags(count, share, seen, is_far),
+    }
     columns["reason"] = np.where(is_empty, _REASON[method], np.where(seen.is_fitted, _FITTED, ""))
     return pd.DataFrame(columns).reset_index(drop=True)
 
@@ -177,13 +202,16 @@ def answered(cells: Cells, n_models: int) -> tuple[np.ndarray, np.ndarray]:
     return count, right / np.where(count > 0, weight, np.nan)
 
 
-def flags(count: np.ndarray, share: np.ndarray, seen: Seen) -> np.ndarray:
+def flags(
+    count: np.ndarray, share: np.ndarray, seen: Seen, is_far: np.ndarray | None = None
+) -> np.ndarray:
     """Names of the flags of each model, semicolon-separated."""
     claims = {
         "no_responses": count == 0,
         "few_responses": (count > 0) & (count <= FEW_RESPONSES),
         "all_right": share == 1,
         "all_wrong": share == 0,
+        "far_out": np.zeros(len(count), bool) if is_far is None else is_far,
         "in_fit": seen.is_fitted,
         "counted_twice": seen.is_counted_twice,
         "differs_from_fit": seen.is_different,

@@ -16,7 +16,7 @@ from irtjax.model.spec import ModelSpec
 from irtjax.score.full_score import predict_score
 from irtjax.score.models import score_models
 from tests.fit.fitting import fitted, quiet_fit, simulated
-from tests.score.fits import N_ITEMS, answers, given
+from tests.score.fits import N_ITEMS, answers, fit_of, given
 
 # Quadrature around a skewed posterior of twelve answers, against a dense grid.
 QUADRATURE = {1: 2e-5, 2: 8e-4}
@@ -302,8 +302,6 @@ def test_wrong_arguments_are_refused_in_one_line():
 
 
 def test_extreme_items_give_finite_scores():
-    from tests.score.fits import fit_of
-
     mean = np.array([[8.0, 60.0], [8.0, -60.0], [1e-9, 0.0], [-2.0, 0.0]])
     fit = fit_of(
         mean, np.zeros((4, 2, 2)), np.zeros(4), np.ones(4), ModelSpec(), np.dtype(np.float32)
@@ -315,6 +313,25 @@ def test_extreme_items_give_finite_scores():
             scores = score_models(fit, answers(patterns), method=method)
             assert np.isfinite(_columns(scores, "ability")).all(), method
             assert np.isfinite(_columns(scores, "ability_se")).all(), method
+
+
+def test_weighted_estimates_beyond_all_models_are_flagged():
+    """Slopes of which little is known: curves level off, and nothing holds the estimate."""
+    rng = np.random.default_rng(0)
+    n = 60
+    mean = np.stack([rng.uniform(0.2, 0.8, n), rng.normal(0, 1, n)], axis=1)
+    covariance = np.tile(0.1 * np.eye(2), (n, 1, 1))
+    dtype = np.dtype(np.float32)
+    fit = fit_of(mean, covariance, np.zeros(n), np.ones(n), ModelSpec(), dtype)
+    one_right, half_right = np.arange(n) == 0, np.arange(n) % 2
+    data = answers([one_right, half_right])
+    with pytest.warns(IrtjaxWarning, match="1 model more than 6 standard deviations .* eap or map"):
+        found = score_models(fit, data, method="wle")
+    assert found["dim1_ability"][0] < -6
+    assert found["flags"].str.contains("far_out").tolist() == [True, False]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not score_models(fit, data)["flags"].str.contains("far_out").any()
 
 
 @pytest.mark.compilations
