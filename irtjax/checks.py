@@ -7,6 +7,7 @@ they count as `numbers.Integral` and `numbers.Real`.
 import math
 import numbers
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from irtjax.errors import InputError
 __all__ = [
     "check_number",
     "check_path",
+    "check_several",
     "check_text",
     "check_whole",
     "counted",
@@ -109,6 +111,17 @@ def check_text(what: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(f"{what} must be text, not {shown(value)}")
     return value
+
+
+def check_several(what: str, values: Any) -> list[Any]:
+    """Several of something; a text would be taken letter by letter.
+
+    Raises:
+        InputError: one text, or nothing that has elements.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{what} must be a list, not {shown(values)}")
+    return list(values)
 
 
 def check_path(what: str, value: Any) -> Path:

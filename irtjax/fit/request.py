@@ -170,6 +170,11 @@ def make_request(
         spec = spec_with(spec, mask)
     elif general:
         raise InputError("a general factor needs loadings; give the column or file of the others")
+    if run is not None and data.n_models == 1:
+        raise InputError(
+            "one model has no mean and sd to be estimated beside the anchors; place it with irtjax "
+            "score, or fold it in with irtjax update"
+        )
     check_responses(data, spec, is_confirmatory=mask is not None)
     route, reason = choose_route(data, spec, priors, chosen)
     check_items(int(np.count_nonzero(data.totals("items")[0])), spec, chosen)

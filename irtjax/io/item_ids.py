@@ -55,8 +55,9 @@ def read_item_ids(path: PathLike) -> list[str]:
 
 
 def _of_json(path: Path) -> list[str]:
+    text = _text(path)
     try:
-        given: Any = json.loads(_text(path))
+        given: Any = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError(f"{path} is not JSON") from None
     if not isinstance(given, dict | list):

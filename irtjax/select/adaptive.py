@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax.checks import check_number, shown
+from irtjax.checks import check_number, check_several, shown
 from irtjax.errors import InputError
 from irtjax.select.adaptive_plan import asked_items, candidate_items, places, plan_of
 from irtjax.select.adaptive_rules import AdaptiveRules, Ending
@@ -41,7 +41,9 @@ class AdaptiveSession:
         quota_by: str | None = None,
     ) -> None:
         self._fit, self.rules, self._quota_by = fit, rules, quota_by
-        self._candidates = None if items is None else [str(each) for each in items]
+        self._candidates: list[str] | None = None
+        if items is not None:
+            self._candidates = [str(each) for each in check_several("items", items)]
         asked = asked_items(fit)
         self._item_ids, self._items = asked.item_ids, asked.on_device
         allowed = candidate_items(asked, self._candidates)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax.checks import counted, shown
+from irtjax.checks import check_several, counted, shown
 from irtjax.errors import InputError
 from irtjax.fit.packed import mixture_moments
 from irtjax.score.bank import ItemBank, item_bank, population_frame, taken, without_effects
@@ -109,7 +109,7 @@ def candidate_items(items: AskedItems, item_ids: Iterable[str] | None) -> np.nda
     if item_ids is None:
         allowed[: len(items.item_ids)] = True
     else:
-        wanted = [str(each) for each in item_ids]
+        wanted = [str(each) for each in check_several("items", item_ids)]
         position = pd.Index(items.item_ids).get_indexer(wanted)
         if (position < 0).any():
             first = wanted[int(np.flatnonzero(position < 0)[0])]

@@ -72,7 +72,8 @@ def select_items(
             benchmark effects these are unknowns too, so that picks spread over benchmarks);
             `fisher`, `leh`, `discrimination`: the largest mean information, mean slope of the
             curve, discrimination; `clusters`: anchor items of tinyBenchmarks, with weights;
-            `random`.
+            `random`. For the last two `dim`, `direction` and `target` say only what the errors are
+            of: the items are the same.
         dim: measure this ability only (1, 2, ...).
         direction: measure the place along it only: a number a dim.
         target: `models` (their posterior), `top` (the top quarter), `future=SHIFT` (above the

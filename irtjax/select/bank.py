@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from irtjax.checks import check_several
 from irtjax.errors import InputError
 from irtjax.fit.packed import mixture_moments, quadratic
 from irtjax.fit.result import FitResult
@@ -74,6 +75,7 @@ def bank_of(fit: FitResult, exclude_flags: Sequence[str] = ()) -> Bank:
     Raises:
         InputError: a flag that no item has ever, or no item is left.
     """
+    exclude_flags = check_several("exclude_flags", exclude_flags)
     flags = fit.item_parameters()["flags"].astype(str)
     is_kept, excluded = _kept(flags.tolist(), exclude_flags)
     position = np.flatnonzero(is_kept)

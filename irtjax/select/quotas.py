@@ -82,6 +82,8 @@ def quotas_of(
         InputError: no such column, bounds that are none, values that have too few items.
     """
     min_coverage = check_whole("min_coverage", min_coverage, 0)
+    if not isinstance(per, Mapping | None):
+        raise InputError(f"per must be a column of items to its bounds, not {shown(per)}")
     asked = dict(per or {})
     if min_coverage and not asked:
         asked = {"benchmark": budget}

@@ -181,12 +181,19 @@ def refusals():
         ),
         "grid": (data, None, {"item_distribution": "empirical"}, "an empirical item distribution"),
         "loadings": (data, None, {"loadings": np.ones((160, 1), bool)}, "go with loadings"),
+        "alone": (
+            _models(data, slice(0, 1)),
+            None,
+            {"anchors": run},
+            "one model has no mean and sd to be estimated beside the anchors; place it with irtjax",
+        ),
         "diverged": (data, None, {"anchors": diverged}, "the run of the anchors diverged"),
         "nothing": (data, None, {"anchors": 3}, "anchors must be a FitResult or the folder"),
     }
 
 
 REFUSED = (
+    "alone",
     "answers",
     "dims",
     "diverged",

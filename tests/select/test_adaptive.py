@@ -325,6 +325,7 @@ def test_items_that_the_fit_does_not_know_are_left_out(one_dim):
         ),
         ({"quotas": {"benchmark-0": 90}}, "quotas ask for 90 items, but max_items is 50"),
         ({"items": ["nothing"]}, "item 'nothing' was not in the fit"),
+        ({"items": "nothing"}, "items must be a list, not 'nothing'"),
         ({"items": []}, "no item may be asked"),
         ({"randomesque": 0}, "randomesque must be a whole number"),
         (

@@ -222,6 +222,8 @@ def test_cases_16_budgets_share_their_programs():
         (5, {"direction": [0.0]}, "not all 0"),
         (5, {"dim": 1, "direction": [1.0]}, "pass one of them"),
         (5, {"exclude_flags": ["broken"]}, "no flag is called 'broken'"),
+        (5, {"exclude_flags": "weak_slope"}, "exclude_flags must be a list, not 'weak_slope'"),
+        (5, {"per": "benchmark"}, "per must be a column of items to its bounds, not 'benchmark'"),
         (5, {"per": {"kind": 3}}, "'kind'"),
         (5, {"per": {"benchmark": 1}}, "allow 4 items together, fewer than the budget of 5"),
         (5, {"per": {"benchmark": "few"}}, "a number of items or LOW-HIGH"),
