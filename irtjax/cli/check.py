@@ -85,7 +85,9 @@ def _show(found: "DataAudit", path: Path, output: "Console") -> None:
         lines(output, "Accused", f"none of {counted(n_blocks, 'block')}")
     n_silent = len(found.models) - found.n_answering
     of_what = counted(found.n_answering, "model") + (" with responses" if n_silent else "")
-    said = f"{found.effective_models:,.1f} of {of_what} count, if copies of one count as one"
+    said = (
+        f"{found.effective_models:,.1f} of {of_what} count, if copies of whole models count as one"
+    )
     silent = f"; {n_silent:,} more without" if n_silent else ""
     lines(output, "Models", said + silent)
     lines(output, "Files", f"{path}/accusations.csv, blocks.csv, models.csv")

@@ -16,7 +16,7 @@ from irtjax.fit.driver import Progress, Status
 from irtjax.fit.result import FittedParameters, ability_correlations
 from irtjax.fit.rotation import loadings
 from irtjax.fit.tables import dims_without_spread, metadata_name
-from irtjax.fit.uncertainty import FEWEST_CLUSTERS
+from irtjax.fit.uncertainty import FEWEST_CLUSTERS, FEWEST_EFFECTIVE_CLUSTERS
 from irtjax.fit.validation import data_warnings
 
 __all__ = [
@@ -143,12 +143,21 @@ def clustered_note(
         return f"empty: {estimator} has the errors of each side given the other only"
     if clusters is None:
         return "empty: no benchmark column and no group to cluster the items by"
-    if np.all(np.isnan(parameters.ability_se_clustered)):
+    freedom = np.asarray(parameters.clustered_degrees_of_freedom, np.float64)
+    is_missing = np.isnan(np.asarray(parameters.ability_se_clustered, np.float64))
+    too_few = f"{FEWEST_EFFECTIVE_CLUSTERS:g} equal clusters of {clusters!r} carry the information"
+    if np.all(is_missing) and np.any(np.isfinite(freedom)):
+        return f"empty: fewer than {too_few}"
+    if np.all(is_missing):
         return (
             f"empty: needs responses in at least {FEWEST_CLUSTERS} clusters of {clusters!r}, "
             f"there are {n_clusters}"
         )
-    return f"sandwich over clusters of {clusters!r}, factor G / (G - 1)"
+    said = f"sandwich over clusters of {clusters!r}, factor G / (G - 1)"
+    if np.any(is_missing):
+        said += f"; {np.sum(is_missing)} of {is_missing.size} are empty: fewer than {too_few}, or "
+        said += f"responses in fewer than {FEWEST_CLUSTERS}"
+    return said
 
 
 def described_groups(

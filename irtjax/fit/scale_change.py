@@ -66,15 +66,14 @@ class ScaleChange:
         Clustered errors are standard errors without covariances: on a scale that mixes dims they
         are not known (NaN).
         """
-        clustered = np.asarray(fitted.ability_se_clustered, np.float64) @ np.abs(self.matrix).T
-        if np.any(np.count_nonzero(self.matrix, axis=1) > 1):
-            clustered = np.full_like(clustered, np.nan)
+        clustered, freedom = self._clustered(fitted)
         moved: dict[str, Any] = {
             "ability": self.apply_to_abilities(_exact(fitted.ability)),
             "ability_covariance": self.apply_to_ability_covariance(
                 _exact(fitted.ability_covariance)
             ),
             "ability_se_clustered": clustered,
+            "clustered_degrees_of_freedom": freedom,
             "mean": self.apply_to_coordinates(_exact(fitted.mean)),
             "covariance": self._packed(fitted.covariance),
             "population_mean": self.apply_to_abilities(_exact(fitted.population_mean)),
@@ -93,6 +92,16 @@ class ScaleChange:
         dtypes = {name: np.asarray(getattr(fitted, name)).dtype for name in moved}
         cast: Any = {name: value.astype(dtypes[name]) for name, value in moved.items()}
         return dataclasses.replace(fitted, **cast)
+
+    def _clustered(self, fitted: FittedParameters) -> tuple[np.ndarray, np.ndarray]:
+        """Clustered errors and their degrees of freedom, each dim's from the dim it was."""
+        clustered = _exact(fitted.ability_se_clustered)
+        freedom = _exact(fitted.clustered_degrees_of_freedom)
+        if np.any(np.count_nonzero(self.matrix, axis=1) > 1):
+            return np.full_like(clustered, np.nan), np.full_like(freedom, np.nan)
+        # Not a matrix product: one dim's NaN would spread to the others.
+        was = np.argmax(np.abs(self.matrix), axis=1)
+        return clustered[:, was] * np.max(np.abs(self.matrix), axis=1), freedom[:, was]
 
     def _towers(self, fitted: FittedParameters) -> dict[str, Any]:
         """The networks of a fit with features, which put out what the estimates are."""

@@ -37,11 +37,23 @@ from irtjax.model.priors import Priors
 from irtjax.model.pytree import pytree_dataclass
 from irtjax.model.response import Asymptotes, CellDerivatives
 
-__all__ = ["AbilityErrors", "ability_errors", "asymptote_errors", "collapse", "uncertainty_sums"]
+__all__ = [
+    "FEWEST_CLUSTERS",
+    "FEWEST_EFFECTIVE_CLUSTERS",
+    "AbilityErrors",
+    "ability_errors",
+    "asymptote_errors",
+    "collapse",
+    "uncertainty_sums",
+]
 
 # The sandwich needs this many benchmarks to mean anything (16 equal ones cover .93, 11 unequal
 # ones .85, one is nonsense).
 FEWEST_CLUSTERS = 8
+# And as many equal ones must carry the information, or the error is empty: of a dominant benchmark
+# the residual score is near 0 whatever the truth. At 2.7 of 11 t intervals were 5.5 errors wide and
+# covered .985 to .997; at 3.6 they were 3.6 wide and covered .958 to .984 (docs/design.md).
+FEWEST_EFFECTIVE_CLUSTERS = 3.0
 
 
 @pytree_dataclass
@@ -57,7 +69,7 @@ class GroupSums:
     """Sums over the items of a group: scores and information of abilities, effects, asymptotes."""
 
     score: Float[Array, "groups dims models"]
-    information: Float[Array, "groups dims models"]
+    information: Float[Array, "groups pairs models"]
     effects: EffectStatistics | None
     asymptotes: Float[Array, "groups pairs"] | None
 
@@ -67,7 +79,9 @@ class AbilityErrors:
     """Covariance of each model's abilities; clustered standard errors (NaN where meaningless).
 
     `degrees_of_freedom` belongs to the clustered ones: `1 / sum(share^2) - 1` with the share of
-    each benchmark in the information.
+    each benchmark in the variance of the ability, effects profiled out. Where that many equal
+    benchmarks are below `FEWEST_EFFECTIVE_CLUSTERS`, `clustered` is NaN and the degrees of freedom
+    say why; with fewer than `FEWEST_CLUSTERS` benchmarks both are NaN.
     """
 
     covariance: Float[Array, "models dims dims"]
@@ -105,9 +119,10 @@ def _visit(
         _score_spread(cells, fixed, posterior),
     )
     slope = posterior.mean[:-1]
+    rows, columns = pair_index(slope.shape[0])
     grouped = GroupSums(
         _slot_score(view, cells, fixed, posterior),
-        sum_by_slot(view.index, view.in_slot, cells.negative_second, slope**2),
+        sum_by_slot(view.index, view.in_slot, cells.negative_second, slope[rows] * slope[columns]),
         None
         if fixed.offset is None
         else effect_statistics(cells, view.in_slot, posterior, view.index),
@@ -188,10 +203,12 @@ def ability_errors(
     """
     dims = sums.spread.shape[1]
     information = unpack(sums.information.T, dims).transpose(2, 0, 1)
-    score = groups.score
+    score, by_group = groups.score, groups.information
     if groups.effects is not None and effect is not None:
         precision = jnp.maximum(groups.effects.information, 0) + 1 / effect_variance
         coupling = groups.effects.cross / precision[:, None]
+        rows, columns = pair_index(dims)
+        by_group = by_group - coupling[:, rows] * groups.effects.cross[:, columns]
         information -= jnp.einsum("gki,gli->ikl", coupling, groups.effects.cross)
         effect_score = groups.effects.score - effect.T / effect_variance
         score = score - coupling * effect_score[:, None]
@@ -203,21 +220,42 @@ def ability_errors(
         inverse = scale @ inverse @ scale.T
     covariance = inverse + inverse @ sums.spread @ inverse
     meat = jnp.einsum("gki,gli->ikl", score, score)
-    share = jnp.maximum(groups.information, 0)
-    total = jnp.sum(share, axis=0)
-    share = share / jnp.where(total > 0, total, jnp.ones_like(total))
-    effective = 1 / jnp.maximum(jnp.sum(share**2, axis=0), 1e-12)
+    effective = _effective_clusters(by_group, inverse)
     # Not `> 0`: with asymptotes the information of a group can be negative.
     is_seen = jnp.any(groups.information != 0, axis=1)
     n_seen = jnp.sum(is_seen, axis=0).astype(meat.dtype)
     factor = n_seen / jnp.maximum(n_seen - 1, 1)
     clustered = jnp.sqrt(jnp.diagonal(inverse @ meat @ inverse, axis1=1, axis2=2) * factor[:, None])
     is_meaningful = (n_seen >= FEWEST_CLUSTERS)[:, None]
+    is_spread = effective >= FEWEST_EFFECTIVE_CLUSTERS
     return AbilityErrors(
         covariance,
-        jnp.where(is_meaningful, clustered, jnp.nan),
-        jnp.where(is_meaningful, effective.T - 1, jnp.nan),
+        jnp.where(is_meaningful & is_spread, clustered, jnp.nan),
+        jnp.where(is_meaningful, effective - 1, jnp.nan),
     )
+
+
+def _effective_clusters(
+    by_group: Float[Array, "groups pairs models"], inverse: Float[Array, "models dims dims"]
+) -> Float[Array, "models dims"]:
+    """How many equal benchmarks carry as little as these: `1 / sum(share^2)`, at least 1.
+
+    A benchmark of information `I_g` adds `h' I_g h` to the variance of an ability, h its row of the
+    inverse. Diagonals of `I_g` alone would count items that measure the other dims, and those whose
+    information the benchmark's own effect takes up.
+    """
+    dims = inverse.shape[1]
+    index = unpack_index(dims)
+    shares = []
+    for k in range(dims):  # not at once: dims times as much memory
+        row = inverse[:, k]
+        outer = (row[:, :, None] * row[:, None, :]).reshape(-1, dims * dims)
+        carried = jnp.einsum("gpi,ip->gi", by_group[:, index.ravel()], outer)
+        shares.append(jnp.maximum(carried, 0))
+    share = jnp.stack(shares, axis=2)
+    total = jnp.sum(share, axis=0)
+    share = share / jnp.where(total > 0, total, jnp.ones_like(total))
+    return 1 / jnp.clip(jnp.sum(share**2, axis=0), 1e-12, 1)
 
 
 def _inverse_of_at_least_the_prior(

@@ -6,9 +6,10 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from irtjax.fit.result import FitResult
+from irtjax.fit.uncertainty import FEWEST_EFFECTIVE_CLUSTERS
 from irtjax.report.style import COLOURS, new_figure, shortened_together, styled, titled
 
-__all__ = ["LEVEL", "ability_intervals", "draw_abilities"]
+__all__ = ["LEVEL", "ability_intervals", "draw_abilities", "is_carried_by_few"]
 
 LEVEL = 0.95
 _MOST_ROWS = 40
@@ -19,16 +20,20 @@ def ability_intervals(fit: FitResult) -> pd.DataFrame:
 
     Returns:
         `model_id`, `dim` (1, 2, ...), `rank` (1 is the highest ability), `ability`, `low`, `high`
-        (normal interval of the standard error), `low_clustered`, `high_clustered` (t interval of
-        the error clustered by benchmark; NaN where the fit has none); latent standard deviations.
+        (normal interval of the standard error), `low_clustered`, `high_clustered`: `ability -+
+        multiplier` times the error clustered by benchmark; latent standard deviations.
+        `effective_benchmarks` is how many equal benchmarks carry the ability, `multiplier` the t
+        quantile at one degree of freedom less. Where fewer than `FEWEST_EFFECTIVE_CLUSTERS` do,
+        there is no clustered interval (NaN); without clustered errors all four are NaN.
     """
     fitted, table = fit.parameters, fit.abilities()
-    freedom = np.asarray(fitted.clustered_degrees_of_freedom, np.float64)
+    effective = np.asarray(fitted.clustered_degrees_of_freedom, np.float64) + 1
     parts = []
     for k in range(fit.spec.dims):
         ability = table[f"dim{k + 1}_ability"]
         error = stats.norm.ppf((1 + LEVEL) / 2) * table[f"dim{k + 1}_ability_se"]
-        wide = table[f"dim{k + 1}_ability_se_clustered"] * _t_quantile(freedom[:, k])
+        multiplier = _multiplier(effective[:, k])
+        wide = table[f"dim{k + 1}_ability_se_clustered"] * multiplier
         columns = {
             "model_id": table["model_id"],
             "dim": k + 1,
@@ -38,14 +43,23 @@ def ability_intervals(fit: FitResult) -> pd.DataFrame:
             "high": ability + error,
             "low_clustered": ability - wide,
             "high_clustered": ability + wide,
+            "effective_benchmarks": effective[:, k],
+            "multiplier": multiplier,
         }
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
-def _t_quantile(freedom: np.ndarray) -> np.ndarray:
-    is_known = np.isfinite(freedom) & (freedom > 0)
-    return np.where(is_known, stats.t.ppf((1 + LEVEL) / 2, np.where(is_known, freedom, 1)), np.nan)
+def _multiplier(effective: np.ndarray) -> np.ndarray:
+    # Fits saved before clustered errors were left out for this have them still.
+    is_known = effective >= FEWEST_EFFECTIVE_CLUSTERS
+    freedom = np.where(is_known, effective - 1, 1)
+    return np.where(is_known, stats.t.ppf((1 + LEVEL) / 2, freedom), np.nan)
+
+
+def is_carried_by_few(table: pd.DataFrame) -> pd.Series:
+    """Rows of `ability_intervals` without a clustered interval because too few benchmarks count."""
+    return table["low_clustered"].isna() & table["effective_benchmarks"].notna()
 
 
 @styled()
@@ -53,7 +67,8 @@ def draw_abilities(table: pd.DataFrame, dim: int = 1) -> Figure:
     """Forest plot of one dim, the highest ability on top.
 
     Args:
-        table: of `ability_intervals`.
+        table: of `ability_intervals`. Models with a plain interval only, too few benchmarks
+            carrying the ability, have hollow points.
         dim: which, from 1 on. Of more than 40 models the 20 highest and the 20 lowest are drawn.
     """
     mine = table[table["dim"] == dim].sort_values("rank")
@@ -66,13 +81,15 @@ def draw_abilities(table: pd.DataFrame, dim: int = 1) -> Figure:
         place[half:] += 1
     figure = new_figure(1.2 + 0.19 * (len(shown) + bool(n_left_out)))
     axes = figure.subplots()
-    is_clustered = shown["low_clustered"].notna().any()
+    is_clustered = bool(shown["low_clustered"].notna().any())
     if is_clustered:
         axes.hlines(
             place, shown["low_clustered"], shown["high_clustered"], color=COLOURS[0], lw=0.8
         )
     axes.hlines(place, shown["low"], shown["high"], color=COLOURS[0], lw=2.6, alpha=0.55)
-    axes.plot(shown["ability"], place, "o", color=COLOURS[0], ms=3.4)
+    is_hollow = is_carried_by_few(shown).to_numpy()
+    for chosen, face in ((~is_hollow, COLOURS[0]), (is_hollow, "white")):
+        axes.plot(shown["ability"][chosen], place[chosen], "o", color=COLOURS[0], mfc=face, ms=3.8)
     axes.set_yticks(place, shortened_together(shown["model_id"]))
     axes.set_ylim(place[-1] + 0.7, -0.7)
     if n_left_out:
@@ -88,11 +105,21 @@ def draw_abilities(table: pd.DataFrame, dim: int = 1) -> Figure:
     what = f"{name} of {n_models:,} models"
     if n_left_out:
         what = f"{name}: the ends of {n_models:,} models"
-    note = "95% intervals"
-    if is_clustered:
-        note = "Thick: 95% intervals. Thin: the same, clustered by benchmark."
-    titled(figure, what, note)
+    titled(figure, what, _note(is_clustered, is_hollow))
     return figure
+
+
+def _note(is_clustered: bool, is_hollow: np.ndarray) -> str:
+    said = "95% intervals"
+    if is_clustered:
+        said = "Thick: 95% intervals. Thin: the same, clustered by benchmark."
+    if is_hollow.any():
+        said += "" if said.endswith(".") else "."
+        said += (
+            " Hollow: too few independent benchmarks to tell how much benchmarks disagree; the "
+            "interval may be too narrow."
+        )
+    return said
 
 
 def _both_ends(table: pd.DataFrame) -> pd.DataFrame:

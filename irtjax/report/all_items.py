@@ -11,7 +11,12 @@ from irtjax.model.curves import item_curves
 from irtjax.model.information import total_information
 from irtjax.report.style import COLOURS, MINUS, new_figure, styled, titled
 
-__all__ = ["ability_counts", "draw_test_information", "information_of_all_items"]
+__all__ = [
+    "ability_counts",
+    "draw_test_information",
+    "information_of_all_items",
+    "precision_summary",
+]
 
 _N_POINTS = 81
 _END = 3.0
@@ -23,7 +28,8 @@ def information_of_all_items(fit: FitResult) -> pd.DataFrame:
 
     Returns:
         `dim`, `ability`, `information` (per squared standard deviation; that of the items' point
-        estimates), `standard_error` (of an ability measured by all of them); 81 rows a dim.
+        estimates), `standard_error` (of an ability measured by all of them, were these, the other
+        abilities and the benchmark effects known); 81 rows a dim.
     """
     slope, intercept, _ = slope_and_intercept(fit)
     asymptotes = fit.parameters.guessing, fit.parameters.feasibility
@@ -56,13 +62,40 @@ def ability_counts(fit: FitResult) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def precision_summary(fit: FitResult, information: pd.DataFrame) -> pd.DataFrame:
+    """Where the items measure best beside what the models' abilities are known to.
+
+    Args:
+        fit: the fit.
+        information: of `information_of_all_items`.
+
+    Returns:
+        One row a dim: `dim`, `best_ability` (of most information), `best_standard_error` (there, of
+        the items alone), `median_model_se` (of the models' own standard errors, which hold the
+        items' uncertainty, unanswered items, benchmark effects and the other dims).
+    """
+    best = information.loc[information.groupby("dim")["information"].idxmax()]
+    own = [f"dim{k}_ability_se" for k in best["dim"]]
+    return pd.DataFrame(
+        {
+            "dim": best["dim"].to_numpy(),
+            "best_ability": best["ability"].to_numpy(),
+            "best_standard_error": best["standard_error"].to_numpy(),
+            "median_model_se": fit.abilities()[own].median().to_numpy(),
+        }
+    )
+
+
 @styled()
-def draw_test_information(information: pd.DataFrame, counts: pd.DataFrame, dim: int = 1) -> Figure:
+def draw_test_information(
+    information: pd.DataFrame, counts: pd.DataFrame, summary: pd.DataFrame, dim: int = 1
+) -> Figure:
     """Test information above the distribution of abilities, of one dim.
 
     Args:
         information: of `information_of_all_items`.
         counts: of `ability_counts`.
+        summary: of `precision_summary`.
         dim: which, from 1 on.
     """
     tells = information[information["dim"] == dim]
@@ -85,10 +118,10 @@ def draw_test_information(information: pd.DataFrame, counts: pd.DataFrame, dim: 
     lower.set_xlim(tells["ability"].min(), tells["ability"].max())
     for axes in (upper, lower):
         axes.set_axisbelow(True)
-    best = tells.iloc[int(np.argmax(tells["information"]))]
-    what = f"The items measure{f' dim {dim}' if several else ''} best at {best['ability']:.1f}"
-    note = f"Standard error {best['standard_error']:.2g} there."
-    if several:
-        note += " The other abilities are 0."
+    told = summary[summary["dim"] == dim].iloc[0]
+    what = f"The items measure{f' dim {dim}' if several else ''} best at {told['best_ability']:.1f}"
+    note = f"Standard error {told['best_standard_error']:.2g} there, of the items alone"
+    note += ", the other abilities 0" if several else ""
+    note += f"; the models' own have the median {told['median_model_se']:.2g}."
     titled(figure, what.replace("-", MINUS), note)
     return figure

@@ -15,6 +15,7 @@ from irtjax.report.all_items import (
     ability_counts,
     draw_test_information,
     information_of_all_items,
+    precision_summary,
 )
 from irtjax.report.calibration import calibration_bins, draw_calibration
 from irtjax.report.heatmap import draw_loadings, mean_loadings
@@ -62,7 +63,9 @@ def _information(fit: FitResult, asked: Asked) -> Figure:
 
 
 def _test_information(fit: FitResult, asked: Asked) -> Figure:
-    return draw_test_information(information_of_all_items(fit), ability_counts(fit), asked.dim)
+    information = information_of_all_items(fit)
+    summary = precision_summary(fit, information)
+    return draw_test_information(information, ability_counts(fit), summary, asked.dim)
 
 
 def _calibration(fit: FitResult, asked: Asked) -> Figure:

@@ -4,10 +4,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from irtjax.checks import counted
 from irtjax.fit.result import FitResult
 from irtjax.fit.tables import FEW_RESPONSES
+from irtjax.fit.uncertainty import FEWEST_EFFECTIVE_CLUSTERS
+from irtjax.report.abilities import LEVEL, ability_intervals, is_carried_by_few
 from irtjax.report.part import Tables
 
 __all__ = ["trust_checks"]
@@ -20,7 +23,8 @@ _BASELINES = {
 # Beyond what is chance. ChemBench's held-out responses are off by .030, of which .016 is chance.
 _WELL_CALIBRATED, _BADLY_CALIBRATED = 0.01, 0.05
 _FEW_MODELS = 20
-_WIDE = 2.0  # times the plain standard error
+_WIDE = 2.0  # times the plain standard error or interval
+_MANY_UNTOLD = 0.1
 _MANY_WEAK = 0.25
 _MANY_ACCUSED = 0.01  # accusations a block; below, the others are hardly touched
 _MOST_COUNT = 0.8
@@ -131,16 +135,45 @@ def _models(fit: FitResult) -> Check:
 
 
 def _clustering(fit: FitResult) -> list[Check]:
-    fitted = fit.parameters
-    plain = np.sqrt(np.diagonal(np.asarray(fitted.ability_covariance), axis1=1, axis2=2))
-    ratio = np.asarray(fitted.ability_se_clustered) / np.where(plain > 0, plain, np.nan)
-    if not np.isfinite(ratio).any():
+    """Of the intervals as they are drawn; empty where nothing is clustered."""
+    table = ability_intervals(fit)
+    if table["effective_benchmarks"].isna().all():
         return []
-    middle = float(np.nanmedian(ratio))
-    said = f"standard errors clustered by benchmark are {middle:.1f} times the plain ones"
-    if middle > _WIDE:
-        said += ": benchmarks rank the models differently; believe the clustered ones"
-    return [("agreement of benchmarks", _LOOK if middle > _WIDE else _GOOD, said)]
+    said, is_doubtful = [], False
+    wide = (table["high_clustered"] - table["low_clustered"]) / (table["high"] - table["low"])
+    is_known = np.isfinite(wide.to_numpy())
+    if is_known.any():
+        middle = float(np.median(wide[is_known]))
+        quantile = float(stats.norm.ppf((1 + LEVEL) / 2))
+        errors = float(np.median((wide * quantile / table["multiplier"])[is_known]))
+        said.append(
+            f"intervals clustered by benchmark are {middle:.1f} times as wide as the plain ones "
+            f"(errors {errors:.1f} times)"
+        )
+        if errors > _WIDE:
+            said[0] += ": benchmarks rank the models differently; believe the clustered ones"
+        elif middle > _WIDE:
+            said[0] += ": few benchmarks carry the abilities; believe the clustered ones"
+        is_doubtful = middle > _WIDE
+    is_few = is_carried_by_few(table)
+    if is_few.any():
+        said.append(_untold(is_few, table["dim"], fit.data.n_models))
+    is_doubtful |= float(is_few.mean()) > _MANY_UNTOLD
+    return [("agreement of benchmarks", _LOOK if is_doubtful else _GOOD, "; ".join(said))]
+
+
+def _untold(is_few: pd.Series, dim: pd.Series, n_models: int) -> str:
+    counts = is_few.groupby(dim).sum()
+    several = len(counts) > 1
+    where = ", ".join(
+        f"{n:,} of {counted(n_models, 'model')}" + (f" in dim {k}" if several else "")
+        for k, n in counts.items()
+        if n
+    )
+    return (
+        f"too few independent benchmarks to tell for {where}: fewer than "
+        f"{FEWEST_EFFECTIVE_CLUSTERS:g} equal ones would carry the ability"
+    )
 
 
 def _items(fit: FitResult) -> list[Check]:
@@ -181,7 +214,10 @@ def _copies(tables: Tables) -> list[Check]:
         return []
     summary = tables["data_summary"].iloc[0]
     n, effective = int(summary["n_models"]), float(summary["effective_models"])
-    said = f"{effective:,.1f} of {counted(n, 'model')} count, if copies of one count as one"
+    said = (
+        f"{effective:,.1f} of {counted(n, 'model')} count, if copies of one count as one (whole "
+        "models; copied blocks are listed under the data)"
+    )
     is_few = effective < _MOST_COUNT * n
     return [("copies of models", _LOOK if is_few else _GOOD, said)]
 

@@ -97,8 +97,8 @@ def test_models_without_responses_are_told_apart(irtjax, tmp_path):
     dense[5], dense[4] = -1, dense[3]
     write_responses(with_rows(data, dense), tmp_path / "responses.npz")
     outcome = irtjax("check", "responses.npz", "--out", "found")
-    said = "4.0 of 5 models with responses count, if copies of one count as one; 1 more without"
-    assert said in outcome.out
+    assert "4.0 of 5 models with responses count, if copies of whole models" in outcome.out
+    assert "count as one; 1 more without" in outcome.out
     summary = json.loads((tmp_path / "found" / "check.json").read_text())
     assert (summary["n_models"], summary["models_with_responses"]) == (6, 5)
 

@@ -60,3 +60,16 @@ def test_the_change_and_its_inverse_leave_every_estimate():
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5, err_msg=name)
     # Of errors without covariances nothing is left where dims are mixed.
     assert np.isnan(moved.parameters.ability_se_clustered).all()
+
+
+def test_clustered_errors_and_their_freedom_move_with_their_dim():
+    fit = fitted("2pl-2d")
+    n = fit.data.n_models
+    clustered = np.tile([0.1, np.nan], (n, 1)).astype(np.float32)
+    freedom = np.tile([9.0, 0.5], (n, 1)).astype(np.float32)
+    before = dataclasses.replace(
+        fit.parameters, ability_se_clustered=clustered, clustered_degrees_of_freedom=freedom
+    )
+    swapped = ScaleChange(np.array([[0.0, 2.0], [-3.0, 0.0]]), np.zeros(2)).apply_to_fit(before)
+    np.testing.assert_allclose(swapped.ability_se_clustered, np.tile([np.nan, 0.3], (n, 1)), 1e-6)
+    np.testing.assert_allclose(swapped.clustered_degrees_of_freedom, np.tile([0.5, 9], (n, 1)))

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import beta
 
 from irtjax.fit import uncertainty
+from irtjax.fit.packed import unpack_index
 from irtjax.fit.uncertainty import collapse, uncertainty_sums
 from irtjax.model.priors import Priors
 from irtjax.model.response import Asymptotes
@@ -68,7 +69,7 @@ def _sums(problem, mean, covariance):
     n_groups = problem.mu.shape[0]
     information = np.zeros((N_MODELS, DIMS, DIMS))
     spread, score = np.zeros_like(information), np.zeros((n_groups, DIMS, N_MODELS))
-    share = np.zeros((n_groups, DIMS, N_MODELS))
+    share = np.zeros((n_groups, DIMS, DIMS, N_MODELS))
     effects = np.zeros((3, n_groups, N_MODELS)), np.zeros((n_groups, DIMS, N_MODELS))
     for j, g in enumerate(problem.group):
         a, V = mean[j, :DIMS], covariance[j]
@@ -81,7 +82,7 @@ def _sums(problem, mean, covariance):
             B = f * np.eye(DIMS, DIMS + 1) - n * np.outer(a, design)
             spread[row] += B @ V @ B.T
             score[g, :, row] += f * a - n * (V @ design)[:DIMS]
-            share[g, :, row] += n * a**2
+            share[g, :, :, row] += n * np.outer(a, a)
             effects[0][0, g, row] += f
             effects[0][1, g, row] += max(n, 0)
             effects[1][g, :, row] += a * max(n, 0)
@@ -95,7 +96,8 @@ def test_sums_over_items(passed):
     close(unpacked(total.information), information, kind="solve", scale=30)
     close(total.spread, spread, kind="solve", scale=30)
     close(groups.score, score, kind="solve", scale=30)
-    close(groups.information, share, kind="solve", scale=30)
+    full = np.asarray(groups.information)[:, unpack_index(DIMS)]
+    close(full, share, kind="solve", scale=30)
     if placed.effect is not None:
         close(groups.effects.score, effects[0][0], kind="solve", scale=30)
         close(groups.effects.information, effects[0][1], kind="solve", scale=30)
@@ -108,7 +110,7 @@ def test_ability_errors_are_the_profile_information_and_the_items_spread(passed)
     information, spread, score, share, effects = _sums(placed.problem, mean, covariance)
     tau = jnp.asarray(TAU_SQUARED)
     errors = ability_errors(total, groups, placed.effect, tau)
-    n_floored = 0
+    n_floored = n_few = 0
     for i in range(N_MODELS):
         H = information[i] + np.eye(DIMS)
         U = score[:, :, i].copy()
@@ -129,16 +131,25 @@ def test_ability_errors_are_the_profile_information_and_the_items_spread(passed)
         close(
             errors.covariance[i], inverse + inverse @ spread[i] @ inverse, kind="solve", scale=0.1
         )
-        seen = np.any(share[:, :, i] != 0, axis=1)
-        n_seen = seen.sum()
+        carried = np.zeros((N_GROUPS, DIMS))
+        n_seen = 0
+        for g in range(N_GROUPS):
+            I = share[g, :, :, i].copy()
+            n_seen += np.any(I != 0)
+            if placed.effect is not None:
+                cross = effects[1][g, :, i]
+                I -= np.outer(cross, cross) / (effects[0][1, g, i] + 1 / TAU_SQUARED)
+            carried[g] = np.maximum(np.einsum("ka,ab,kb->k", inverse, I, inverse), 0)
         assert n_seen >= uncertainty.FEWEST_CLUSTERS
+        effective = carried.sum(axis=0) ** 2 / (carried**2).sum(axis=0)
+        close(errors.degrees_of_freedom[i], effective - 1, kind="solve", scale=10)
         meat = U.T @ U * n_seen / (n_seen - 1)
         clustered = np.sqrt(np.diag(inverse @ meat @ inverse))
-        close(errors.clustered[i], clustered, kind="solve", scale=0.1)
-        part = np.maximum(share[:, :, i], 0)
-        part = part / part.sum(axis=0)
-        effective = 1 / (part**2).sum(axis=0) - 1
-        close(errors.degrees_of_freedom[i], effective, kind="solve", scale=10)
+        is_few = effective < uncertainty.FEWEST_EFFECTIVE_CLUSTERS
+        n_few += is_few.sum()
+        assert np.isnan(errors.clustered[i]).tolist() == is_few.tolist()
+        close(np.asarray(errors.clustered[i])[~is_few], clustered[~is_few], kind="solve", scale=0.1)
+    assert n_few < N_MODELS * DIMS / 4
     assert (n_floored > 0) == (placed.asymptotes is not None)
 
 
@@ -150,6 +161,57 @@ def test_clustered_errors_are_empty_with_few_groups(passed):
     assert np.all(np.isnan(errors.clustered))
     assert np.all(np.isnan(errors.degrees_of_freedom))
     assert np.all(np.isfinite(errors.covariance))
+
+
+def _in_one_group(sums, groups, dominance):
+    """Sums of which one group has `dominance` times its share, and so the total."""
+    weight = np.ones(groups.information.shape[0])
+    weight[0] = dominance
+    scaled = jax.tree.map(lambda leaf: leaf * weight.reshape(-1, *[1] * (leaf.ndim - 1)), groups)
+    scaled = dataclasses.replace(scaled, asymptotes=None)
+    total = np.asarray(scaled.information).sum(axis=0).T
+    return dataclasses.replace(sums, information=jnp.asarray(total)), scaled
+
+
+def test_where_one_benchmark_carries_an_ability_its_clustered_error_is_empty(passed):
+    placed, _, sums, groups = passed
+    if placed.effect is not None:
+        pytest.skip("what an effect takes up is no longer the benchmark's to carry")
+    n_known = []
+    for dominance in (1, 30, 10_000):
+        errors = ability_errors(*_in_one_group(sums, groups, dominance), None, jnp.asarray(1.0))
+        freedom = np.asarray(errors.degrees_of_freedom)
+        known = np.isfinite(np.asarray(errors.clustered))
+        assert np.all(freedom >= 0)
+        assert (known == (freedom >= uncertainty.FEWEST_EFFECTIVE_CLUSTERS - 1)).all()
+        n_known.append(known.mean())
+    assert n_known[0] > 0.9
+    assert n_known[-1] == 0
+
+
+def test_items_of_another_dim_and_benchmarks_with_effects_of_their_own_carry_nothing():
+    n_groups, n_models = 10, 3
+    information = np.zeros((n_groups, 3, n_models))
+    information[:, 0] = 10  # the first dim is in all of them alike
+    information[0, 0] = 1e4
+    cross = np.zeros((n_groups, 2, n_models))
+    cross[0, 0], count = 1e3, np.full((n_groups, n_models), 1e2)
+    information[1:4, 2] = 50  # the second in three
+    total = jnp.asarray(information.sum(axis=0).T)
+    sums = uncertainty.UncertaintySums(total, jnp.zeros((n_models, 2, 2)))
+    score = jnp.asarray(np.random.default_rng(0).normal(size=(n_groups, 2, n_models)))
+    statistics = uncertainty.EffectStatistics(jnp.zeros_like(count), jnp.asarray(count), cross)
+    groups = uncertainty.GroupSums(score, jnp.asarray(information), None, None)
+    plain = ability_errors(sums, groups, None, jnp.asarray(1.0))
+    assert np.isnan(np.asarray(plain.clustered)[:, 0]).all()
+    np.testing.assert_allclose(plain.degrees_of_freedom[:, 1], 2, rtol=1e-5)
+    # All but 10 of what the first benchmark says of the first dim could be an effect of its own.
+    variance = jnp.asarray(1 / (1e6 / 9990 - 100))
+    free = dataclasses.replace(groups, effects=statistics)
+    effect = jnp.zeros((n_models, n_groups))
+    profiled = ability_errors(sums, free, effect, variance)
+    np.testing.assert_allclose(profiled.degrees_of_freedom[:, 0], n_groups - 1, rtol=1e-2)
+    assert np.isfinite(np.asarray(profiled.clustered)[:, 0]).all()
 
 
 @pytest.mark.oracle

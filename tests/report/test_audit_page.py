@@ -107,9 +107,35 @@ def test_accused_blocks_copies_dims_and_bare_items_are_not_trusted(plain_fit, pl
     assert found["verdict"]["data"] == "bad"
     assert f"2 accusations in {n_blocks} blocks (2 copied)" in found["finding"]["data"]
     assert found["verdict"]["copies of models"] == "look"
+    assert "(whole models; copied blocks are listed" in found["finding"]["copies of models"]
     assert found["verdict"]["number of dims"] == "look"
     many = tables["data_summary"].assign(n_blocks=10_000)
     assert verdicts(tables | {"data_summary": many})["data"] == "look"
+
+
+@pytest.mark.parametrize(
+    "error, effective, verdict, said",
+    [
+        (1.0, 16, "good", "1.1 times as wide as the plain ones (errors 1.0 times)"),
+        (3.0, 16, "look", "(errors 3.0 times): benchmarks rank the models differently"),
+        (0.9, 4, "good", "1.5 times as wide as the plain ones (errors 0.9 times)"),
+        (1.0, 3, "look", "(errors 1.0 times): few benchmarks carry the abilities"),
+        (0.5, 1.2, "look", "too few independent benchmarks to tell for 30 of 30 models"),
+    ],
+)
+def test_agreement_of_benchmarks_is_judged_by_the_intervals(
+    plain_fit, error, effective, verdict, said
+):
+    fitted, n = plain_fit.parameters, plain_fit.data.n_models
+    plain = np.sqrt(np.asarray(fitted.ability_covariance)[:, :, 0])
+    told = {
+        "ability_se_clustered": error * plain,
+        "clustered_degrees_of_freedom": np.full((n, 1), effective - 1.0),
+    }
+    made = dataclasses.replace(plain_fit, parameters=dataclasses.replace(fitted, **told))
+    found = trust_checks(made, {}).set_index("check").loc["agreement of benchmarks"]
+    assert said in found["finding"]
+    assert found["verdict"] == verdict
 
 
 def test_dims_that_refits_do_not_find_are_not_trusted(plain_fit, plain_audit):

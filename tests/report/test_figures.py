@@ -12,8 +12,12 @@ from scipy import stats
 
 from irtjax.errors import InputError, IrtjaxWarning
 from irtjax.model.metrics import calibration_error
-from irtjax.report.abilities import ability_intervals, draw_abilities
-from irtjax.report.all_items import ability_counts, information_of_all_items
+from irtjax.report.abilities import ability_intervals, draw_abilities, is_carried_by_few
+from irtjax.report.all_items import (
+    ability_counts,
+    information_of_all_items,
+    precision_summary,
+)
 from irtjax.report.calibration import calibration_bins, calibration_summary
 from irtjax.report.dims_chart import draw_dim_correlations
 from irtjax.report.heatmap import draw_heatmap, draw_loadings, mean_loadings
@@ -127,6 +131,63 @@ def test_intervals_are_those_of_the_standard_errors(plain_fit):
     assert table.sort_values("rank")["ability"].is_monotonic_decreasing
 
 
+@pytest.fixture(scope="module")
+def uneven_fit(plain_fit):
+    """Clustered errors of .1; every third model rests on 1.2 benchmarks, the others on 3 to 16."""
+    n = plain_fit.data.n_models
+    effective = np.where(np.arange(n) % 3 == 0, 1.2, np.linspace(3.01, 16, n))[:, None]
+    errors = {
+        "ability_se_clustered": np.full((n, 1), 0.1),  # as old fits saved them
+        "clustered_degrees_of_freedom": effective - 1,
+    }
+    return dataclasses.replace(
+        plain_fit, parameters=dataclasses.replace(plain_fit.parameters, **errors)
+    )
+
+
+def test_no_clustered_interval_is_made_of_too_few_benchmarks(uneven_fit):
+    table = ability_intervals(uneven_fit)
+    is_few = np.arange(len(table)) % 3 == 0
+    assert is_carried_by_few(table).tolist() == is_few.tolist()
+    assert (
+        table.loc[is_few, ["low_clustered", "high_clustered", "multiplier"]].isna().to_numpy().all()
+    )
+    known = table[~is_few]
+    expected = stats.t.ppf(0.975, known["effective_benchmarks"] - 1)
+    np.testing.assert_allclose(known["multiplier"], expected)
+    half = (known["high_clustered"] - known["low_clustered"]) / 2
+    np.testing.assert_allclose(half, 0.1 * expected, rtol=1e-5)
+    assert known["multiplier"].max() < 4.31
+
+
+def test_models_without_a_clustered_interval_are_hollow(uneven_fit):
+    table = ability_intervals(uneven_fit)
+    figure = draw_abilities(table)
+    full, hollow = figure.axes[0].lines
+    assert (len(full.get_xdata()), len(hollow.get_xdata())) == (20, 10)
+    assert hollow.get_markerfacecolor() == "white"
+    said = " ".join(" ".join(text.get_text() for text in figure.texts).split())
+    assert "Hollow: too few independent benchmarks" in said
+    none = table.assign(low_clustered=np.nan, high_clustered=np.nan)
+    said = " ".join(text.get_text() for text in draw_abilities(none).texts)
+    assert "Hollow: too few" in said
+    plain = none.assign(effective_benchmarks=np.nan)
+    assert "too few" not in " ".join(text.get_text() for text in draw_abilities(plain).texts)
+
+
+@pytest.mark.parametrize("name", ["plain_fit", "hostile_fit"])
+def test_the_curve_stands_beside_the_models_own_errors(name, request):
+    fit = request.getfixturevalue(name)
+    information = information_of_all_items(fit)
+    found = precision_summary(fit, information)
+    assert found["dim"].tolist() == list(range(1, fit.spec.dims + 1))
+    for _, row in found.iterrows():
+        mine = information[information["dim"] == row["dim"]]
+        assert row["best_standard_error"] == mine["standard_error"].min()
+        own = fit.abilities()[f"dim{row['dim']:.0f}_ability_se"]
+        np.testing.assert_allclose(row["median_model_se"], np.median(own))
+
+
 def test_mean_loadings(plain_fit):
     items = plain_fit.item_parameters()
     expected = items.groupby("benchmark", sort=False)["dim1_loading"].mean()
@@ -171,6 +232,7 @@ def test_many_models_and_items_make_small_pictures():
             "high": np.linspace(3, -3, n) + 0.5,
             "low_clustered": np.nan,
             "high_clustered": np.nan,
+            "effective_benchmarks": np.nan,
         }
     )
     svg = svg_of(draw_abilities(models), "a", "abilities")

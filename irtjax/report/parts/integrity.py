@@ -66,12 +66,13 @@ def _blocks(request: Request, tables: Tables) -> list[Block]:
     n_silent = int(summary["n_without_responses"])
     with_responses = " with responses" if n_silent else ""
     silent = f", and {n_silent:,} more have none" if n_silent else ""
+    n_models, effective = int(summary["n_models"]), summary["effective_models"]
     blocks: list[Block] = [
         Words(
             f"{counted(int(summary['n_accusations']), 'accusation')} in "
-            f"{counted(int(summary['n_blocks']), 'block')}. If copies and near-copies count as "
-            f"one, {summary['effective_models']:.1f} of {int(summary['n_models']):,} models"
-            f"{with_responses} remain{silent} "
+            f"{counted(int(summary['n_blocks']), 'block')}. If whole models that are copies or "
+            f"near-copies count as one, {effective:.1f} of {n_models:,} models{with_responses} "
+            f"remain{silent}; a copied block is an accusation, and its model counts "
             "(data_summary.csv; each model in model_evidence.csv, each block in blocks.csv).",
             is_warning=bool(summary["n_accusations"]),
         ),

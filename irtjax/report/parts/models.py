@@ -12,7 +12,10 @@ _GUIDE = Guide(
     shows="How able each model is, and how sure that is.",
     reading="Ability has mean 0 and standard deviation 1 over the models of this fit; se is its "
     "standard error. Expected score is the mean predicted probability over all items, p correct "
-    "the share right of those that were answered.",
+    "the share right of those that were answered. A clustered interval is a multiplier (a t "
+    "quantile, ability_intervals.csv) times the error clustered by benchmark: the fewer benchmarks "
+    "carry the ability, the wider. Where too few do, points are hollow: the plain interval is "
+    "all there is, and knows nothing of disagreement between benchmarks.",
     action="Do not rank models whose intervals overlap. Where clustered intervals are much wider, "
     "benchmarks disagree about the model: report it benchmark by benchmark.",
 )
