@@ -123,14 +123,14 @@ def expected_dims(fit: FitResult, expected: str, *, column: str = "benchmark") -
         expected_correlation=correlation.to_numpy()[at_wanted],
         sign=sign.to_numpy()[at_dominant],
     )
-    against = [_reason(row) for row in found.itertuples()]
-    is_alone = found["category"].map(found["category"].value_counts()) == 1
+    tells = found["dominant_share"].notna()
+    n_telling = found["category"].map(found["category"][tells].value_counts())
+    against = np.where(tells, [_reason(row) for row in found.itertuples()], "")
     unknown = [
-        _reason_not_judged(share.shape[1], *each)
-        for each in zip(is_alone, found["dominant_share"].isna(), strict=True)
+        _reason_not_judged(share.shape[1], *each) for each in zip(tells, n_telling, strict=True)
     ]
-    found["reason"] = [one or other for one, other in zip(against, unknown, strict=True)]
-    is_expected = pd.Series([reason == "" for reason in against], found.index, dtype="boolean")
+    found["reason"] = np.where(against == "", unknown, against)
+    is_expected = pd.Series(against == "", found.index, dtype="boolean")
     found["is_as_expected"] = is_expected.mask(is_expected & (found["reason"] != ""))
     order = [name for name in found.columns if name not in ("is_as_expected", "reason")]
     found = found[[*order, "is_as_expected", "reason"]]
@@ -344,12 +344,12 @@ def _reason(row: object) -> str:
     return "; ".join(reasons)
 
 
-def _reason_not_judged(dims: int, is_alone: bool, tells_nothing: bool) -> str:
+def _reason_not_judged(dims: int, tells: bool, n_telling: float) -> str:
     """Why nobody can say whether a benchmark is as expected, empty where one can."""
-    if tells_nothing:
+    if not tells:
         return "cannot be judged: its items tell models apart along no dim"
     if dims == 1:
         return "cannot be judged: the fit has one dim, which all share"
-    if is_alone:
+    if n_telling == 1:
         return "cannot be judged: no other benchmark of its category says which dim that is"
     return ""

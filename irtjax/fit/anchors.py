@@ -21,6 +21,7 @@ from irtjax.fit.item_step import ItemParameters
 from irtjax.fit.items_state import HeldItems
 from irtjax.fit.packed import pair_index
 from irtjax.fit.result import FitResult, FittedParameters
+from irtjax.fit.rotation import SCALE
 from irtjax.fit.seen import seen_answers
 from irtjax.fit.tables import slope_and_intercept
 from irtjax.model.response import Asymptotes
@@ -28,8 +29,6 @@ from irtjax.model.spec import ModelSpec
 
 __all__ = ["AnchorRun", "Anchors", "anchor_run", "make_anchors", "warn_of_seen_models"]
 
-# Of the normal ogive that is nearest to the logistic curve.
-_LOGIT_PER_PROBIT = 1.702
 # Asymptotes of a group are one where they differ by no more than their rounding.
 _SAME = 1e-5
 
@@ -165,7 +164,7 @@ class Anchors:
         """
         slope = self.covariance[:, :-1, :-1]
         variance = np.einsum("jkl,kl->j", slope, self.correlations) + self.covariance[:, -1, -1]
-        return self.is_anchor / np.sqrt(1 + variance / _LOGIT_PER_PROBIT**2)
+        return self.is_anchor / np.sqrt(1 + variance / SCALE**2)
 
     def _of_groups(self, group: np.ndarray, has_anchor: np.ndarray) -> Asymptotes:
         """Asymptotes of each group: those of its anchors, which must agree."""

@@ -14,7 +14,15 @@ from jaxtyping import Array, Bool, Float
 
 from irtjax.model.pytree import pytree_dataclass, static_field
 
-__all__ = ["Interpolant", "Points", "Seen", "interpolant", "points_for"]
+__all__ = [
+    "Interpolant",
+    "Points",
+    "Seen",
+    "chebyshev_angles",
+    "interpolant",
+    "points_for",
+    "to_coefficients",
+]
 
 # Points along an ability that is the only number, along one that is not, and along an effect, whose
 # range is smaller. At 10,000 models and 100,000 items with 50 responses each, 24 x 24 are as exact
@@ -101,7 +109,7 @@ def interpolant(points: Points, values: Float[Array, "groups points"]) -> Interp
     """Through the values at the points."""
     n_first, n_second = points.sizes
     values = values.reshape(len(values), n_first, n_second)
-    first, second = (jnp.asarray(_to_coefficients(n), values.dtype) for n in points.sizes)
+    first, second = (jnp.asarray(to_coefficients(n), values.dtype) for n in points.sizes)
     coefficient = jnp.einsum("ak,gkl,bl->gab", first, values, second)
     last = jnp.where(_is_last(n_first)[:, None] | _is_last(n_second), coefficient, 0)
     return Interpolant(coefficient, jnp.sum(jnp.sqrt(jnp.sum(last**2, axis=(1, 2)))))
@@ -121,15 +129,17 @@ def _places(values: Float[Array, "models groups"]) -> Float[Array, "models group
 def _on_axis(values: Float[Array, "models groups"], n: int) -> Float[Array, "points groups"]:
     """Chebyshev points of the first kind in the range of each group."""
     centre, half = _range(values)
-    return centre + half * jnp.asarray(np.cos(_angles(n)), values.dtype)[:, None]
+    return centre + half * jnp.asarray(np.cos(chebyshev_angles(n)), values.dtype)[:, None]
 
 
-def _angles(n: int) -> Float[np.ndarray, " points"]:
+def chebyshev_angles(n: int) -> Float[np.ndarray, " points"]:
+    """Whose cosines are the Chebyshev points of the first kind."""
     return np.pi * (np.arange(n) + 0.5) / n
 
 
-def _to_coefficients(n: int) -> Float[np.ndarray, "orders points"]:
-    matrix = 2 / n * np.cos(np.arange(n)[:, None] * _angles(n))
+def to_coefficients(n: int) -> Float[np.ndarray, "orders points"]:
+    """Matrix that makes Chebyshev coefficients of values at the points."""
+    matrix = 2 / n * np.cos(np.arange(n)[:, None] * chebyshev_angles(n))
     matrix[0] /= 2
     return matrix
 

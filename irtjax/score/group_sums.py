@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.polynomial.chebyshev import chebvander
 
+from irtjax.fit.smooth_score import chebyshev_angles, to_coefficients
 from irtjax.score.bank import ItemBank
 from irtjax.score.curves import CurveItems, curve
 from irtjax.score.mode import group_sums, in_groups, shifts
@@ -66,9 +67,7 @@ def sums_at(
     # Single precision leaves 1e-6 of a share.
     dtype = np.asarray(bank.mean).dtype
     ability, place = ability.astype(dtype), place.astype(dtype)
-    coefficients = [
-        _to_coefficients(table.reshape(*sizes, n_groups)).astype(dtype) for table in tables
-    ]
+    coefficients = [_transformed(table.reshape(*sizes, n_groups)).astype(dtype) for table in tables]
     total = np.empty((2, *effect.shape))
     for start in range(0, n_points, _PLACES_AT_ONCE):
         rows = slice(start, start + _PLACES_AT_ONCE)
@@ -76,11 +75,12 @@ def sums_at(
     return total[0], total[1]
 
 
-def _to_coefficients(
+def _transformed(
     values: Float[np.ndarray, "*axes groups"],
 ) -> Float[np.ndarray, "*axes groups"]:
+    """Coefficients along every axis but the last."""
     for axis, n in enumerate(values.shape[:-1]):
-        values = np.moveaxis(np.tensordot(_coefficients(n), values, (1, axis)), 0, axis)
+        values = np.moveaxis(np.tensordot(to_coefficients(n), values, (1, axis)), 0, axis)
     return values
 
 
@@ -162,15 +162,5 @@ def _axis(values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Chebyshev points in the range of each column, and the places of the values in it."""
     low, high = values.min(axis=0), values.max(axis=0)
     centre, half = (low + high) / 2, np.maximum((high - low) / 2, _LEAST_RANGE)
-    points = centre + half * np.cos(_angles(n))[:, None]
+    points = centre + half * np.cos(chebyshev_angles(n))[:, None]
     return points, np.clip((values - centre) / half, -1, 1)
-
-
-def _angles(n: int) -> np.ndarray:
-    return np.pi * (np.arange(n) + 0.5) / n
-
-
-def _coefficients(n: int) -> np.ndarray:
-    matrix = 2 / n * np.cos(np.arange(n)[:, None] * _angles(n))
-    matrix[0] /= 2
-    return matrix

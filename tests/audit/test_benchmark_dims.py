@@ -127,6 +127,22 @@ def test_what_nobody_can_say_is_not_called_expected(demo):
     assert "falls with dim" in reason[last]
 
 
+def test_a_benchmark_that_tells_nothing_is_not_judged_nor_does_it_speak_for_others(demo):
+    _, fit = demo
+    silent, other = DEMO_BENCHMARKS[9].name, DEMO_BENCHMARKS[8].name  # both of the second dim
+    slope = np.array(fit.parameters.mean)
+    is_silent = (fit.data.item_metadata["benchmark"] == silent).to_numpy()
+    slope[is_silent, :, :-1] = 0
+    flat = dataclasses.replace(fit, parameters=dataclasses.replace(fit.parameters, mean=slope))
+    says = {each.name: major(each) for each in DEMO_BENCHMARKS}
+    judged, reason = _expected_by(flat, says)
+    assert judged[silent] is None
+    assert reason[silent] == "cannot be judged: its items tell models apart along no dim"
+    judged, reason = _expected_by(flat, says | {silent: "refusal", other: "refusal"})
+    assert judged[silent] is judged[other] is None
+    assert reason[other].startswith("cannot be judged: no other benchmark")
+
+
 @pytest.mark.parametrize("y", ["simulated", "ones"])
 def test_one_dim_tells_no_categories_apart(y):
     data = ij.simulate(ij.ModelSpec(), n_models=30, n_items=60, n_benchmarks=3).data
